@@ -19,9 +19,9 @@ use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format, Target, Targets};
 use crate::progress;
 use crate::tune::error::TuneError;
-use crate::tune::file::{self, Place};
+use crate::tune::file::{self, Endpoint};
 use crate::tune::measure::{FramingSource, Settings, Stage, measure};
-use crate::tune::measured::{Measured, Way};
+use crate::tune::measured::{Direction, Measured};
 use crate::tune::page;
 use crate::tune::search::{Shaper, search};
 use crate::tune::server::Server;
@@ -210,7 +210,7 @@ fn tune(args: &Args, server: &str, format: Format) -> Result<Outcome, Failure> {
     let measured = measuring.measure(&session, settings, "").map_err(failure)?;
     // The server is free for others, and for what follows.
     drop(session);
-    let place = Place {
+    let place = Endpoint {
         device: &device,
         server,
     };
@@ -277,7 +277,7 @@ fn shape(
     measuring: &Measuring,
     line: &Measured,
     settings: Settings,
-    place: &Place<'_>,
+    place: &Endpoint<'_>,
 ) -> Result<Shaped, TuneError> {
     let first = file::text(line, place, [file::SHARE; 2]);
     let shaper = Shaper::start(&first, &measuring.interrupt)?;
@@ -294,7 +294,7 @@ fn shape(
         let what = format!("shaped to {:.0} % down, {:.0} % up: ", down * 100.0, up * 100.0);
         again(TRIAL.min(settings.load), &what)
     })?;
-    for (way, share) in [Way::Down, Way::Up].into_iter().zip(shares) {
+    for (way, share) in [Direction::Down, Direction::Up].into_iter().zip(shares) {
         if !line.of(way).varies {
             shaper.set(way, line.of(way), share)?;
         }
@@ -348,8 +348,8 @@ fn describe(stage: Stage) -> &'static str {
     match stage {
         Stage::Path => "the longest packet that passes",
         Stage::Idle => "delay without load",
-        Stage::Load(Way::Down) => "download: capacity and delay under load",
-        Stage::Load(Way::Up) => "upload: capacity and delay under load",
+        Stage::Load(Direction::Down) => "download: capacity and delay under load",
+        Stage::Load(Direction::Up) => "upload: capacity and delay under load",
         Stage::Framing => "delay by the length of packets",
     }
 }

@@ -6,7 +6,7 @@ use fairgate::Rate;
 use fairgate_config::units::format_rate;
 
 use crate::tune::estimate::Framing;
-use crate::tune::measured::{Direction, Measured, Way};
+use crate::tune::measured::{Direction, Figures, Measured};
 use crate::tune::shown::mbit;
 
 /// The share of the capacity that a shaper gets before anything else was tried.
@@ -25,7 +25,7 @@ const MOST_BPS: f64 = 1e13;
 
 /// What a run needs besides the measurement.
 #[derive(Clone, Debug)]
-pub(crate) struct Place<'a> {
+pub(crate) struct Endpoint<'a> {
     /// The interface of the line.
     pub(crate) device: &'a str,
     /// The server, which answers pings if rates follow the line.
@@ -33,15 +33,15 @@ pub(crate) struct Place<'a> {
 }
 
 /// Returns the rate of a shaper, in what the line sends.
-pub(crate) fn rate(direction: &Direction, share: f64) -> Rate {
+pub(crate) fn rate(direction: &Figures, share: f64) -> Rate {
     // Whole kbit/s are enough, and can be read.
     let bps = (direction.line_bps * share).clamp(LEAST_BPS, MOST_BPS) / 1e3;
     Rate::from_bits_per_second(bps.floor() as u64 * 1000).expect("it is above 0")
 }
 
 /// Returns the file. `shares` are those of the capacity, down and up, of directions that do not vary.
-pub(crate) fn text(measured: &Measured, place: &Place<'_>, shares: [f64; 2]) -> String {
-    let ways = [Way::Down, Way::Up].into_iter().zip(shares);
+pub(crate) fn text(measured: &Measured, place: &Endpoint<'_>, shares: [f64; 2]) -> String {
+    let ways = [Direction::Down, Direction::Up].into_iter().zip(shares);
     let mut text = format!(
         "# Measured by `fairgate tune` against {}: {} down and {} up on the line.\n\
          # Check it:  fairgate check FILE\n\
@@ -58,7 +58,7 @@ pub(crate) fn text(measured: &Measured, place: &Place<'_>, shares: [f64; 2]) -> 
         "\n[run]\ndevice = {device}            # the interface of the line\n\
          ingress = \"down\"\negress = \"up\"\n"
     );
-    let varying: Vec<Way> = [Way::Down, Way::Up]
+    let varying: Vec<Direction> = [Direction::Down, Direction::Up]
         .into_iter()
         .filter(|way| measured.of(*way).varies)
         .collect();
@@ -71,8 +71,8 @@ pub(crate) fn text(measured: &Measured, place: &Place<'_>, shares: [f64; 2]) -> 
     }
     for way in varying {
         let key = match way {
-            Way::Down => "ingress",
-            Way::Up => "egress",
+            Direction::Down => "ingress",
+            Direction::Up => "egress",
         };
         let [min, base, max] = bounds(measured.of(way)).map(format_rate);
         text += &format!("{key} = {{ min = \"{min}\", base = \"{base}\", max = \"{max}\" }}\n");
@@ -81,7 +81,7 @@ pub(crate) fn text(measured: &Measured, place: &Place<'_>, shares: [f64; 2]) -> 
 }
 
 /// Returns the section of a direction.
-fn queue(direction: &Direction, way: Way, share: f64) -> String {
+fn queue(direction: &Figures, way: Direction, share: f64) -> String {
     let name = way.name();
     let bandwidth = match direction.varies {
         true => bounds(direction)[1],
@@ -102,14 +102,14 @@ fn queue(direction: &Direction, way: Way, share: f64) -> String {
         }
         None => {}
     }
-    if way == Way::Down {
+    if way == Direction::Down {
         text += "ingress = true                # the line was before it, so what it drops counts\n";
     }
     text
 }
 
 /// Returns the lowest rate, the base and the highest rate of a direction that varies.
-fn bounds(direction: &Direction) -> [Rate; 3] {
+fn bounds(direction: &Figures) -> [Rate; 3] {
     let on_line = direction.line_bps / direction.capacity_bps;
     let kbit = |bps: f64| (bps * on_line).clamp(LEAST_BPS, MOST_BPS) as u64 / 1000;
     let min = kbit(direction.low_bps * LOWEST);
@@ -128,8 +128,8 @@ mod tests {
     use super::*;
     use crate::tune::measured::{Delays, OverTime};
 
-    fn direction(bps: f64, low: f64, varies: bool, framing: Option<Framing>) -> Direction {
-        Direction {
+    fn direction(bps: f64, low: f64, varies: bool, framing: Option<Framing>) -> Figures {
+        Figures {
             capacity_bps: bps,
             low_bps: bps * low,
             high_bps: bps * 1.2,
@@ -171,7 +171,7 @@ mod tests {
                 up: direction(rates.1, low, varies[1], framing),
             };
             let server = IpAddr::from([192, 0, 2, 1]);
-            let text = text(&measured, &Place { device: &device, server }, [SHARE, SHARE]);
+            let text = text(&measured, &Endpoint { device: &device, server }, [SHARE, SHARE]);
             let document = Document::parse("home.toml", &text).map_err(|error| format!("{error}: {text}"));
             let plan = Plan::read(&document.unwrap()).map_err(|error| format!("{error}: {text}")).unwrap();
             prop_assert!(plan.is_on_one_interface());

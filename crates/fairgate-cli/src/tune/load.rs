@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::tune::error::TuneError;
 use crate::tune::flood::{CHUNK, flood, is_timeout};
-use crate::tune::measured::Way;
+use crate::tune::measured::Direction;
 use crate::tune::record::Record;
 use crate::tune::session::Session;
 use crate::tune::wire::{ASKED, BIN, Bin, What};
@@ -35,15 +35,15 @@ pub(crate) struct Loaded {
 /// Loads a direction with so many connections, for so long, if it is not interrupted.
 pub(crate) fn load(
     session: &Session,
-    way: Way,
+    way: Direction,
     connections: u32,
     length: Duration,
     is_interrupted: &(dyn Fn() -> bool + Sync),
 ) -> Result<Loaded, TuneError> {
     let before = session.record()?.len();
     let open = match way {
-        Way::Up => What::Up,
-        Way::Down => What::Down(length.as_millis() as u32),
+        Direction::Up => What::Up,
+        Direction::Down => What::Down(length.as_millis() as u32),
     };
     let mut streams = Vec::new();
     for _ in 0..connections {
@@ -59,8 +59,8 @@ pub(crate) fn load(
             .into_iter()
             .map(|stream| {
                 scope.spawn(move || match way {
-                    Way::Up => send(stream, record, goes_on),
-                    Way::Down => receive(stream, goes_on),
+                    Direction::Up => send(stream, record, goes_on),
+                    Direction::Down => receive(stream, goes_on),
                 })
             })
             .collect();
@@ -73,8 +73,8 @@ pub(crate) fn load(
     }
     // The one who sends has the record.
     let bins = match way {
-        Way::Up => record.bins(),
-        Way::Down => session.record()?.into_iter().skip(before).collect(),
+        Direction::Up => record.bins(),
+        Direction::Down => session.record()?.into_iter().skip(before).collect(),
     };
     let (opened, answered) = asked.into_iter().unzip();
     let most = (length.as_nanos() / BIN.as_nanos()) as usize;

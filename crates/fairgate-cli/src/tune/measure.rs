@@ -10,7 +10,7 @@ use fairgate::cake::Line;
 use crate::tune::error::TuneError;
 use crate::tune::estimate::{self, Framing};
 use crate::tune::load::{Loaded, joined, load};
-use crate::tune::measured::{Delays, Direction, Measured, OverTime, Way};
+use crate::tune::measured::{Delays, Direction, Figures, Measured, OverTime};
 use crate::tune::path;
 use crate::tune::probes::{self, Latest, Probed};
 use crate::tune::session::Session;
@@ -79,13 +79,13 @@ impl Settings {
 pub(crate) enum Stage {
     Path,
     Idle,
-    Load(Way),
+    Load(Direction),
     Framing,
 }
 
 /// A direction under load, and when that was, since the beginning.
 struct Load {
-    way: Way,
+    way: Direction,
     loaded: Loaded,
     from: Duration,
     until: Duration,
@@ -108,7 +108,7 @@ pub(crate) fn measure(
         wait(IDLE, is_interrupted)?;
         let idle = begun..session.now();
         let mut loads = Vec::new();
-        for way in [Way::Down, Way::Up] {
+        for way in [Direction::Down, Direction::Up] {
             reached(Stage::Load(way));
             let from = session.now();
             let loaded = load(session, way, settings.connections, settings.load, is_interrupted)?;
@@ -143,7 +143,7 @@ pub(crate) fn measure(
     for load in &loads {
         directions.push(raw.direction(load)?);
     }
-    let [mut down, mut up] = <[Direction; 2]>::try_from(directions).expect("two were loaded");
+    let [mut down, mut up] = <[Figures; 2]>::try_from(directions).expect("two were loaded");
     let slower = down.capacity_bps.min(up.capacity_bps);
     let framings = match settings.framing {
         FramingSource::Line(line) => [Some(Framing::of(line)); 2],
@@ -152,7 +152,7 @@ pub(crate) fn measure(
             let found = framings(session, slower, is_interrupted)?;
             // A line of ATM is one in both directions, and the steps of the slower one are the larger ones.
             let of_line = found[0].or(found[1]);
-            let of = |framing: Option<Framing>, direction: &Direction| {
+            let of = |framing: Option<Framing>, direction: &Figures| {
                 let framing = framing.or(of_line);
                 framing.filter(|_| direction.capacity_bps < FASTEST_CELLS_BPS)
             };
@@ -221,12 +221,12 @@ impl Raw<'_> {
             .filter(move |probe| window.contains(&probe.sent))
     }
 
-    fn direction(&self, load: &Load) -> Result<Direction, TuneError> {
+    fn direction(&self, load: &Load) -> Result<Figures, TuneError> {
         let delay = |probe: &Probed| {
             let answer = probe.answer?;
             Some(match load.way {
-                Way::Down => answer.down,
-                Way::Up => answer.up,
+                Direction::Down => answer.down,
+                Direction::Up => answer.up,
             })
         };
         let least = self.probed.iter().filter_map(delay).min().unwrap_or(0);
@@ -256,7 +256,7 @@ impl Raw<'_> {
             waited.reduce(f64::max)
         });
         let capacity_bps = bps(capacity.rate);
-        Ok(Direction {
+        Ok(Figures {
             capacity_bps,
             low_bps: bps(capacity.low),
             high_bps: bps(capacity.high),
@@ -306,7 +306,7 @@ impl Raw<'_> {
 
 /// Returns the share of probes, or of their answers, that were lost in a direction: the server says how many
 /// had reached it when it answered.
-fn loss(probed: impl Iterator<Item = Probed> + Clone, way: Way) -> f64 {
+fn loss(probed: impl Iterator<Item = Probed> + Clone, way: Direction) -> f64 {
     let answered = |(number, probe): (usize, Probed)| Some((number as u64, probe.answer?.count));
     let mut counts = probed.clone().enumerate().filter_map(answered);
     let Some(first) = counts.next() else {
@@ -319,8 +319,8 @@ fn loss(probed: impl Iterator<Item = Probed> + Clone, way: Way) -> f64 {
     let (sent, arrived) = (last.0 - first.0, last.1.saturating_sub(first.1));
     let share = |lost: u64, of: u64| lost as f64 / of.max(1) as f64;
     match way {
-        Way::Up => share(sent.saturating_sub(arrived), sent),
-        Way::Down => share(arrived.saturating_sub(answers), arrived),
+        Direction::Up => share(sent.saturating_sub(arrived), sent),
+        Direction::Down => share(arrived.saturating_sub(answers), arrived),
     }
 }
 
@@ -349,14 +349,14 @@ fn framings(
     if is_interrupted() {
         return Err(TuneError::Interrupted);
     }
-    Ok([Way::Down, Way::Up].map(|way| {
+    Ok([Direction::Down, Direction::Up].map(|way| {
         let least = |length: usize| {
             let of_length = probed.iter().filter(|probe| probe.length == length);
             let delays = of_length
                 .filter_map(|probe| probe.answer)
                 .map(|answer| match way {
-                    Way::Down => answer.down,
-                    Way::Up => answer.up,
+                    Direction::Down => answer.down,
+                    Direction::Up => answer.up,
                 });
             delays.min().map(|delay| (length, delay))
         };
@@ -392,8 +392,8 @@ mod tests {
             let of = |lost: u8| fates[1..].iter().filter(|fate| **fate == lost).count() as f64;
             let up = of(0) / last as f64;
             let down = of(1) / (last as f64 - of(0));
-            prop_assert!((loss(probed.iter().copied(), Way::Up) - up).abs() < 1e-9);
-            prop_assert!((loss(probed.iter().copied(), Way::Down) - down).abs() < 1e-9);
+            prop_assert!((loss(probed.iter().copied(), Direction::Up) - up).abs() < 1e-9);
+            prop_assert!((loss(probed.iter().copied(), Direction::Down) - down).abs() < 1e-9);
         }
     }
 
@@ -404,7 +404,7 @@ mod tests {
             length: 92,
             answer: None,
         };
-        assert_eq!(loss([lost; 3].into_iter(), Way::Up), 1.0);
-        assert_eq!(loss([].into_iter(), Way::Up), 0.0);
+        assert_eq!(loss([lost; 3].into_iter(), Direction::Up), 1.0);
+        assert_eq!(loss([].into_iter(), Direction::Up), 0.0);
     }
 }

@@ -6,17 +6,17 @@ use crate::tune::estimate::{Framing, quantile, sorted};
 
 /// A direction of the line, seen from here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum Direction {
     Down,
     Up,
 }
 
-impl Way {
+impl Direction {
     /// Returns its name.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Way::Down => "down",
-            Way::Up => "up",
+            Direction::Down => "down",
+            Direction::Up => "up",
         }
     }
 }
@@ -32,13 +32,13 @@ pub(crate) struct Measured {
     pub(crate) mtu: u32,
     /// Round trips without load, ms.
     pub(crate) round_trip_ms: Delays,
-    pub(crate) down: Direction,
-    pub(crate) up: Direction,
+    pub(crate) down: Figures,
+    pub(crate) up: Figures,
 }
 
 /// A direction.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Direction {
+pub(crate) struct Figures {
     /// IP packets that came through under load, bits per second.
     pub(crate) capacity_bps: f64,
     /// The same in the slowest and in the fastest tenth of half seconds.
@@ -105,17 +105,17 @@ impl Measured {
     /// Returns for how long a packet waits under load beyond what it waits without, ms, and beyond what no
     /// queue can spare it: three full packets, of which one is being sent here, one on the line, and one was
     /// late. 95th percentile.
-    pub(crate) fn avoidable_ms(&self, way: Way) -> f64 {
+    pub(crate) fn avoidable_ms(&self, way: Direction) -> f64 {
         let direction = self.of(way);
         let packet = f64::from(self.mtu) * 8e3 / direction.capacity_bps;
         direction.loaded_ms.p95 - direction.idle_ms.p50 - 3.0 * packet
     }
 
     /// Returns a direction.
-    pub(crate) fn of(&self, way: Way) -> &Direction {
+    pub(crate) fn of(&self, way: Direction) -> &Figures {
         match way {
-            Way::Down => &self.down,
-            Way::Up => &self.up,
+            Direction::Down => &self.down,
+            Direction::Up => &self.up,
         }
     }
 }

@@ -3,7 +3,7 @@
 use fairgate_report::chart::{Chart, Curve, Scale};
 use fairgate_report::sheet::{Block, Cell, Sheet, Table};
 
-use crate::tune::measured::{Direction, Measured, Way};
+use crate::tune::measured::{Direction, Figures, Measured};
 use crate::tune::shown::{Row, rows};
 use crate::tune::verdict::Verdict;
 
@@ -22,11 +22,11 @@ pub(crate) fn page(
         Block::List(verdict.sentences().map(str::to_owned).collect()),
         Block::Table(table(before, after)),
     ];
-    for way in [Way::Down, Way::Up] {
+    for way in [Direction::Down, Direction::Up] {
         let (line, shaped) = (before.of(way), after.map(|after| after.of(way)));
         blocks.push(Block::Heading(match way {
-            Way::Down => "Download".to_owned(),
-            Way::Up => "Upload".to_owned(),
+            Direction::Down => "Download".to_owned(),
+            Direction::Up => "Upload".to_owned(),
         }));
         blocks.push(Block::Chart(chart(
             "What a packet waits while it is loaded",
@@ -89,8 +89,8 @@ fn table(before: &Measured, after: Option<&Measured>) -> Table {
 fn chart(
     title: &str,
     unit: &str,
-    directions: [Option<&Direction>; 2],
-    values: impl Fn(&Direction) -> Vec<f64>,
+    directions: [Option<&Figures>; 2],
+    values: impl Fn(&Figures) -> Vec<f64>,
 ) -> Chart {
     let mut curves = Vec::new();
     let (mut longest, mut most) = (1.0f64, 0.0f64);

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use crate::tune::error::TuneError;
 use crate::tune::file;
-use crate::tune::measured::{Direction, Measured, Way};
+use crate::tune::measured::{Direction, Figures, Measured};
 
 /// The shares of the capacity that are tried, in rising order. Above the last one the queue is in the line.
 const SHARES: [f64; 7] = [0.80, 0.85, 0.90, 0.93, 0.95, 0.97, 0.99];
@@ -67,12 +67,12 @@ impl Shaper {
     }
 
     /// Sets the rate of a direction.
-    pub(crate) fn set(&self, way: Way, direction: &Direction, share: f64) -> Result<(), TuneError> {
+    pub(crate) fn set(&self, way: Direction, direction: &Figures, share: f64) -> Result<(), TuneError> {
         let status = self.run.status(true).map_err(refused)?;
         // What the interface receives is the first direction.
         let index = match way {
-            Way::Down => 0,
-            Way::Up => 1,
+            Direction::Down => 0,
+            Direction::Up => 1,
         };
         let rate = format_rate(file::rate(direction, share));
         let change = Change {
@@ -150,7 +150,7 @@ pub(crate) fn search(
     line: &Measured,
     mut measure: impl FnMut([f64; 2]) -> Result<Measured, TuneError>,
 ) -> Result<[f64; 2], TuneError> {
-    let ways = [Way::Down, Way::Up];
+    let ways = [Direction::Down, Direction::Up];
     let mut halvings = ways.map(|way| (!line.of(way).varies).then(Halving::begin));
     loop {
         let tried = halvings.map(|halving| halving.and_then(Halving::next));

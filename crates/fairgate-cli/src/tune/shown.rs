@@ -1,11 +1,11 @@
 //! The figures of a measurement as text: for the terminal and for the page.
 
 use crate::output;
-use crate::tune::measured::{Delays, Direction, Measured};
+use crate::tune::measured::{Delays, Figures, Measured};
 use crate::tune::verdict::{Verdict, ms};
 
 /// A row of the table: its name, and how a direction shows it.
-pub(crate) type Row = (&'static str, fn(&Direction) -> String);
+pub(crate) type Row = (&'static str, fn(&Figures) -> String);
 
 const ROWS: [Row; 9] = [
     ("capacity, IP packets", |way| mbit(way.capacity_bps)),

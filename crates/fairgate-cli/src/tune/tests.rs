@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::tune::error::TuneError;
 use crate::tune::load::load;
-use crate::tune::measured::Way;
+use crate::tune::measured::Direction;
 use crate::tune::path;
 use crate::tune::probes::{self, Latest};
 use crate::tune::server::{Served, Server};
@@ -70,7 +70,7 @@ fn a_load_and_probes_are_counted() {
         assert!(answers.windows(2).all(|pair| pair[0].count < pair[1].count));
         assert!(answers.iter().all(|answer| answer.round_trip() > 0));
         assert!(latest.excess().is_some());
-        for way in [Way::Down, Way::Up] {
+        for way in [Direction::Down, Direction::Up] {
             let loaded = load(&session, way, 2, Duration::from_millis(600), &|| false).unwrap();
             assert!(loaded.bytes.iter().sum::<u64>() > 100_000, "{way:?}: {loaded:?}");
             assert!(loaded.bytes.len() <= 12, "{loaded:?}");

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::output;
-use crate::tune::measured::{Direction, Measured, Way};
+use crate::tune::measured::{Direction, Figures, Measured};
 
 /// From this delay of a queue on a call notices it, and from this one on it is disturbed, ms. ITU-T G.114
 /// asks for 150 ms from mouth to ear, of which the path and the devices need most.
@@ -26,7 +26,7 @@ pub(crate) enum Bufferbloat {
 
 impl Bufferbloat {
     /// Judges a direction.
-    fn of(measured: &Measured, way: Way) -> Bufferbloat {
+    fn of(measured: &Measured, way: Direction) -> Bufferbloat {
         match measured.avoidable_ms(way) {
             waits if waits >= BAD_MS => Bufferbloat::Much,
             waits if waits >= NOTICED_MS => Bufferbloat::Some,
@@ -49,7 +49,7 @@ pub(crate) struct Verdict {
 impl Verdict {
     /// Judges a line, whose configuration was written to a file.
     pub(crate) fn of(measured: &Measured, file: Option<&str>) -> Verdict {
-        let [down, up] = [Way::Down, Way::Up].map(|way| Bufferbloat::of(measured, way));
+        let [down, up] = [Direction::Down, Direction::Up].map(|way| Bufferbloat::of(measured, way));
         Verdict {
             bufferbloat_down: down,
             bufferbloat_up: up,
@@ -71,7 +71,7 @@ impl Verdict {
 }
 
 fn queues(measured: &Measured, down: Bufferbloat, up: Bufferbloat) -> String {
-    let waits = |way: Way| measured.of(way).loaded_ms.p95;
+    let waits = |way: Direction| measured.of(way).loaded_ms.p95;
     let disturbed = |what| match what {
         Bufferbloat::Much => "calls and games are disturbed",
         _ => "calls and games notice it",
@@ -79,34 +79,34 @@ fn queues(measured: &Measured, down: Bufferbloat, up: Bufferbloat) -> String {
     match (down, up) {
         (Bufferbloat::None, Bufferbloat::None) => format!(
             "The queue of the line is short: packets wait at most {} more under load.",
-            ms(waits(Way::Down).max(waits(Way::Up)))
+            ms(waits(Direction::Down).max(waits(Direction::Up)))
         ),
         (down, Bufferbloat::None) => format!(
             "A download fills a queue in which all packets wait {}: {} meanwhile.",
-            ms(waits(Way::Down)),
+            ms(waits(Direction::Down)),
             disturbed(down)
         ),
         (Bufferbloat::None, up) => format!(
             "An upload fills a queue in which all packets wait {}: {} meanwhile.",
-            ms(waits(Way::Up)),
+            ms(waits(Direction::Up)),
             disturbed(up)
         ),
         (down, up) => format!(
             "A download fills a queue in which all packets wait {}, and an upload one of {}: {} meanwhile.",
-            ms(waits(Way::Down)),
-            ms(waits(Way::Up)),
+            ms(waits(Direction::Down)),
+            ms(waits(Direction::Up)),
             disturbed(down.max(up))
         ),
     }
 }
 
 fn rest(measured: &Measured) -> String {
-    let worst = |of: fn(&Direction) -> f64| {
+    let worst = |of: fn(&Figures) -> f64| {
         let [down, up] = [of(&measured.down), of(&measured.up)];
         if up > down {
-            (Way::Up, up)
+            (Direction::Up, up)
         } else {
-            (Way::Down, down)
+            (Direction::Down, down)
         }
     };
     let (way, lost) = worst(|direction| direction.loss_idle);
@@ -117,10 +117,10 @@ fn rest(measured: &Measured) -> String {
             way.name()
         );
     }
-    let varying: Vec<&str> = [Way::Down, Way::Up]
+    let varying: Vec<&str> = [Direction::Down, Direction::Up]
         .into_iter()
         .filter(|way| measured.of(*way).varies)
-        .map(Way::name)
+        .map(Direction::name)
         .collect();
     match varying.as_slice() {
         [] => "Its capacity is steady, and it loses nothing without load.".to_owned(),

@@ -92,7 +92,7 @@ fn shortest_queue_first_runs_and_every_published_value_is_measured() {
             .filter(|row| row.case.ends_with("sqf, passed over"));
         assert_eq!(runs.count(), 3);
         if id == "sqf-fig3" {
-            figures_of_the_sqf_analysis(&result);
+            figures_of_the_sqf_analysis(result);
         }
     }
 }

@@ -261,10 +261,10 @@ fn shared(scratch: &Scratch, planted: &Path) -> bool {
     given.is_ok()
 }
 
-type Way = fn(&Path, &str) -> Result<(), String>;
+type Writer = fn(&Path, &str) -> Result<(), String>;
 
 /// The ways in which results are written to a path that a user has given.
-const WAYS: [Way; 2] = [
+const WRITERS: [Writer; 2] = [
     |path, text| write(path, text).map_err(|error| complaint(Err::<(), _>(error))),
     |path, text| {
         let written =
@@ -275,7 +275,7 @@ const WAYS: [Way; 2] = [
 
 #[test]
 fn what_another_user_has_put_there_is_not_written() {
-    for way in WAYS {
+    for way in WRITERS {
         let scratch = Scratch::new();
         let victim = tempfile::NamedTempFile::new().unwrap();
         fs::write(&victim, "precious").unwrap();
@@ -315,7 +315,7 @@ fn what_another_user_has_put_there_is_not_written() {
 
 #[test]
 fn a_pipe_that_nobody_reads_is_reported() {
-    for way in WAYS {
+    for way in WRITERS {
         let scratch = Scratch::new();
         let path = scratch.at("pipe");
         nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
