@@ -78,8 +78,8 @@ pub trait Algorithm: Send + 'static {
     /// Returns the next packet. A work-conserving discipline returns `None` only if it is empty.
     fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId>;
 
-    /// Is called if the link is idle from `now` on and nothing is queued: a `dequeue` without a packet. A
-    /// discipline implements this if such a call changes nothing.
+    /// Is called if the link is idle from `now` on and nothing is queued. By default this is a `dequeue`
+    /// without a packet. A discipline implements it if such a call changes nothing.
     #[inline]
     fn idle(&mut self, now: Time, pool: &mut Pool) {
         let none = self.dequeue(now, pool);
@@ -197,7 +197,7 @@ pub trait Discipline: Inspect + Reconfigure + Sealed + Send {
     /// [`Pool::take_returned`].
     fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId>;
 
-    /// The same if nothing is queued: tells the discipline that the link is idle from `now` on.
+    /// Tells the discipline that the link is idle from `now` on. Nothing may be queued.
     fn idle(&mut self, now: Time, pool: &mut Pool) {
         let none = self.dequeue(now, pool);
         debug_assert_eq!(none, None, "an empty discipline has no packet");

@@ -45,7 +45,7 @@ pub(crate) struct Figures {
     pub(crate) low_bps: f64,
     pub(crate) high_bps: f64,
     pub(crate) varies: bool,
-    /// What the line sends for them: with cells if framing was found, else Ethernet frames.
+    /// What the line sends for them: by its framing if it was found or named, else Ethernet frames.
     pub(crate) line_bps: f64,
     /// `None` if it is not visible.
     pub(crate) framing: Option<Framing>,

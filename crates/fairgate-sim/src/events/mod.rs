@@ -83,7 +83,7 @@ impl Event {
         )
     }
 
-    // Where the kind is known, nothing of this is left.
+    // Inlined, because where the kind is known this is a constant beside the index.
     #[inline(always)]
     fn pack(self) -> u32 {
         let (kind, index) = match self {
