@@ -41,10 +41,16 @@ fn router() -> Option<Network> {
             ip(host, &format!("address add {address}/24 dev eth0"));
         }
     }
-    let write = |name: &str, value: &str| {
+    let write_in = |namespace: &Namespace, name: &str, value: &str| {
         let write = || std::fs::write(format!("/proc/sys/net/{name}"), value);
-        router.enter(write).unwrap().unwrap();
+        namespace.enter(write).unwrap().unwrap();
     };
+    let write = |name: &str, value: &str| write_in(router, name, value);
+    // With ECN. A loss can stop a connection that has two packets on the way for 200 ms, and a dropped packet
+    // counts for its host in a download: both make shares vary by more than a test can allow.
+    for host in [left, right] {
+        write_in(host, "ipv4/tcp_ecn", "1");
+    }
     for name in ["all", "default", "left", "right"] {
         write(&format!("ipv6/conf/{name}/disable_ipv6"), "0");
     }
@@ -312,13 +318,13 @@ fn hosts_behind_a_router_share_its_line() {
         let run = run(&network, words);
         let share = share_of_first(&network, is_upload);
         say(&format!("{words}: the first host has {share:.3}"));
-        assert!((0.38..0.62).contains(&share), "{words}: {share}");
+        assert!((0.45..0.55).contains(&share), "{words}: {share}");
         run.stop();
     }
     let run = run(&network, "--up 20mbit dual-srchost");
     let share = share_of_first(&network, true);
     say(&format!("without nat: the first host has {share:.3}"));
-    assert!(share < 0.3, "{share}");
+    assert!(share < 0.2, "{share}");
     assert!(run.status().nat.is_none());
     run.stop();
 }
