@@ -27,14 +27,15 @@ mod testing;
 
 pub use document::Document;
 pub use error::{FileError, Lines, Origin, Problem};
+pub use fairgate::change::{Change, ChangeError, Replaced};
 pub use fairgate::registry::{
-    self, About, Bucket, Children, ClassSettings, Entry, Family, Longest, ParameterInfo, Parts, Registry,
-    Section, Setting, Settings, Shape, Tables, Unit, UnitError, Value, units,
+    self, About, Bucket, BuildError, Children, ClassSettings, Entry, Family, Longest, ParameterInfo, Parts,
+    Registry, Section, Setting, Settings, Shape, Tables, Unit, UnitError, Value, units,
 };
 pub use memory::Memory;
 pub use spec::{
-    Assembly, Branch, BuildError, CHANGE, Change, ChangeError, ClassSpec, Estimator, EstimatorError, Frame,
-    Replaced, ShardBy, ShardedSpec, Spec, Workers, quoted, renamed,
+    Assembly, Branch, CHANGE, ClassSpec, Estimator, EstimatorError, Frame, ShardBy, ShardedSpec, Spec,
+    Workers, quoted, renamed,
 };
 pub use suggest::similar_name;
 pub use table::Table;

@@ -2,7 +2,7 @@
 //! network interface may send any bytes, and nothing of them may hurt the kernel.
 
 use fairgate::{Packet, Time};
-use fairgate_kernel::{Arriving, Plan, Queue, Reading, Successor, records};
+use fairgate_kernel::{Arriving, Plan, Prepared, Queue, Reading, records};
 
 /// The most slots here: only the size of the pool depends on them.
 const SLOTS: u32 = 32;
@@ -17,10 +17,10 @@ pub fn netlink(bytes: &[u8]) {
     let again = Plan::from_bytes(&plan.to_bytes());
     assert_eq!(again.as_ref(), Ok(&plan), "a plan is read back as it was written");
     plan.slots = plan.slots.min(SLOTS);
-    let Ok(successor) = Successor::new(&plan, 1) else {
+    let Ok(mut running) = Prepared::new(plan.clone(), 1) else {
         return;
     };
-    let mut queue = successor.into_queue([1, 2]);
+    let mut queue = Queue::new(&mut running, [1, 2]);
     let mut now = Time::ZERO;
     // The packets' fields are those of the plan's own bytes, so that filters match some of them.
     for (number, head) in (1..).zip(bytes.chunks(40).take(8)) {
@@ -32,14 +32,12 @@ pub fn netlink(bytes: &[u8]) {
 
     let mut default = Plan::default_plan();
     default.slots = plan.slots;
-    let mut next = Successor::new(&default, 2).expect("the default is a tree");
-    if queue.check_succession(&next).is_ok() {
-        queue.succeed(&mut next, now);
-        check(&mut queue);
-        // And back again. What was refused there begins with the packets of nobody.
-        let mut first = Successor::new(&plan, 3).expect("it was built before");
-        if queue.check_succession(&first).is_ok() {
-            queue.succeed(&mut first, now);
+    // To itself, to another tree and back again.
+    for wanted in [&plan, &default, &plan] {
+        if let Ok(mut next) = running.change_to(wanted.clone(), 2) {
+            queue.succeed(&mut next, now).expect("a change is rehearsed");
+            next.settle();
+            running = next;
             check(&mut queue);
         }
     }

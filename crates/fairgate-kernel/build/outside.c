@@ -73,7 +73,7 @@ int main(void)
 		static u8 bytes[1 << 16];
 		struct fgk_refusal refusal = {};
 		struct fgk_packet packet = {};
-		struct fgk_successor *plan;
+		static struct fgk_prepared *prepared;
 		long result = 0;
 		u64 seed, key[2], now;
 		size_t length;
@@ -81,17 +81,17 @@ int main(void)
 		switch (operation) {
 		case 'N':
 			if (queue)
-				fgk_stop(queue);
+				fgk_stop(queue, prepared);
 			seed = number();
 			take(key, sizeof(key));
 			length = number();
 			take(bytes, length);
-			plan = fgk_plan(bytes, length, seed, &refusal);
-			if (!plan) {
+			prepared = fgk_prepare(NULL, bytes, length, seed, &refusal);
+			if (!prepared) {
 				printf("refused: %s\n", refusal.text);
 				return 1;
 			}
-			queue = fgk_start(plan, key);
+			queue = fgk_start(prepared, key);
 			printf("new\n");
 			break;
 		case 'E':

@@ -50,20 +50,28 @@ static void look_at_needs(struct fairgate_sched *q)
 	q->reads = needs & FGK_READS;
 }
 
-/* Lets the successor take over the packets of the running queue. */
-static noinline int take_over(struct Qdisc *sch, struct fgk_successor *successor)
+/* Changes the running tree. Returns -EINVAL if nothing has changed. */
+static noinline int take_over(struct Qdisc *sch, struct fgk_prepared *prepared)
 {
 	struct fairgate_sched *q = qdisc_priv(sch);
 	u64 begun, dropped;
+	long changed;
 	int error = 0;
 
 	sch_tree_lock(sch);
+	/* A packet may have made it panic since the change was planned. */
+	if (unlikely(q->panicked)) {
+		sch_tree_unlock(sch);
+		return -EIO;
+	}
 	begun = ktime_get_ns();
 	dropped = sch->qstats.drops;
-	CALL(&q->call, CHANGE, fgk_succeed, q->queue, successor, begun);
+	changed = CALL(&q->call, CHANGE, fgk_succeed, q->queue, prepared, begun);
 	if (unlikely(q->call.panicked)) {
 		fairgate_rescue(sch, NULL);
 		error = -EIO;
+	} else if (unlikely(!changed)) {
+		error = -EINVAL;
 	} else {
 		look_at_needs(q);
 		fairgate_take_dropped(sch, NULL, NULL);
@@ -77,7 +85,8 @@ static noinline int take_over(struct Qdisc *sch, struct fgk_successor *successor
 }
 
 /* Lets a new queue begin, with the packets of the plain fifo. */
-static void begin(struct Qdisc *sch, struct fgk_queue *queue, struct list_head *blocks)
+static void begin(struct Qdisc *sch, struct fgk_queue *queue, struct fgk_prepared *running,
+		  struct list_head *blocks)
 {
 	struct fairgate_sched *q = qdisc_priv(sch);
 	struct sk_buff *skb, *to_free = NULL;
@@ -89,6 +98,7 @@ static void begin(struct Qdisc *sch, struct fgk_queue *queue, struct list_head *
 	list_splice_init(&q->blocks, &old);
 	list_splice_init(blocks, &q->blocks);
 	q->queue = queue;
+	q->running = running;
 	look_at_needs(q);
 	q->panicked = false;
 	q->call.panicked = false;
@@ -113,14 +123,13 @@ int fairgate_configure(struct Qdisc *sch, struct nlattr *opt, struct netlink_ext
 	struct nlattr *tb[TCA_FAIRGATE_MAX + 1] = {};
 	const struct nlattr *plan, *shown;
 	struct guarded *call;
-	struct fgk_successor *successor;
+	struct fgk_prepared *running, *prepared;
 	struct fgk_queue *queue = NULL;
 	struct fgk_refusal refusal = { .node = FGK_NO_NODE };
 	char *text;
 	u64 key[2] = { get_random_u64(), get_random_u64() };
 	LIST_HEAD(blocks);
 	int error = 0;
-	long fits;
 
 	if (opt) {
 		error = nla_parse_nested_deprecated(tb, TCA_FAIRGATE_MAX, opt, policy, extack);
@@ -138,38 +147,39 @@ int fairgate_configure(struct Qdisc *sch, struct nlattr *opt, struct netlink_ext
 		return -ENOMEM;
 	}
 	call->owner = &blocks;
-	successor = (void *)fairgate_call_sleeping(call, BUILD, fgk_plan, (long)(plan ? nla_data(plan) : NULL),
-						   plan ? nla_len(plan) : 0, key[0] ^ key[1], (long)&refusal,
-						   0);
+	running = q->queue && !q->panicked ? q->running : NULL;
+	prepared = (void *)fairgate_call_sleeping(call, BUILD, fgk_prepare, (long)running,
+						  (long)(plan ? nla_data(plan) : NULL),
+						  plan ? nla_len(plan) : 0, key[0] ^ key[1], (long)&refusal);
 	if (call->panicked)
 		goto panicked;
-	if (!successor)
+	if (!prepared)
 		goto refused;
 
-	if (q->queue && !q->panicked) {
-		fits = fairgate_call_sleeping(call, NO_ENTRY, fgk_check_succession, (long)q->queue,
-					      (long)successor, (long)&refusal, 0, 0);
-		if (call->panicked)
-			goto panicked;
-		if (!fits)
-			goto refused;
-		error = take_over(sch, successor);
+	if (running) {
+		error = take_over(sch, prepared);
 		/* From now on both trees hold memory of both: that of the queue goes with the queue. */
 		spin_lock_bh(&fairgate_blocks_lock);
 		list_splice_init(&blocks, &q->blocks);
 		spin_unlock_bh(&fairgate_blocks_lock);
+		if (error == -EINVAL) {
+			fairgate_call_sleeping(call, NO_ENTRY, fgk_settle, (long)running, (long)prepared, 0, 0, 0);
+			tell(extack, "a discipline refuses new settings that it accepted before");
+			goto failed;
+		}
 		if (error) {
 			why_not(&q->call, extack);
 			goto failed;
 		}
-		fairgate_call_sleeping(call, NO_ENTRY, fgk_forget, (long)successor, 0, 0, 0, 0);
+		q->running = prepared;
+		fairgate_call_sleeping(call, NO_ENTRY, fgk_settle, (long)prepared, (long)running, 0, 0, 0);
 	} else {
-		queue = (void *)fairgate_call_sleeping(call, NO_ENTRY, fgk_start, (long)successor, (long)key, 0,
-							 0, 0);
+		queue = (void *)fairgate_call_sleeping(call, NO_ENTRY, fgk_start, (long)prepared, (long)key, 0, 0,
+						       0);
 		if (call->panicked)
 			goto panicked;
 		sch->limit = fgk_slots(queue);
-		begin(sch, queue, &blocks);
+		begin(sch, queue, prepared, &blocks);
 	}
 	swap(q->text, text);
 	q->version = fairgate_next_version();

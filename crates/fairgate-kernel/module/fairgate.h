@@ -5,7 +5,7 @@
 #include <linux/types.h>
 
 struct fgk_queue;
-struct fgk_successor;
+struct fgk_prepared;
 struct fgk_reading;
 
 struct fgk_packet {
@@ -53,19 +53,18 @@ struct fgk_counts {			/* pairs: packets, bytes */
 #define FGK_CHANGED 8
 #define FGK_CUTS 1
 #define FGK_READS 2
-struct fgk_successor *fgk_plan(const u8 *bytes, size_t length, u64 seed, struct fgk_refusal *refusal);
-void fgk_forget(struct fgk_successor *successor);
-struct fgk_queue *fgk_start(struct fgk_successor *successor, const u64 key[2]);
+struct fgk_prepared *fgk_prepare(const struct fgk_prepared *running, const u8 *bytes, size_t length, u64 seed,
+				 struct fgk_refusal *refusal);
+void fgk_settle(struct fgk_prepared *prepared, struct fgk_prepared *before);
+struct fgk_queue *fgk_start(struct fgk_prepared *prepared, const u64 key[2]);
 u32 fgk_slots(const struct fgk_queue *queue);
 long fgk_needs(const struct fgk_queue *queue);
-void fgk_stop(struct fgk_queue *queue);
+void fgk_stop(struct fgk_queue *queue, struct fgk_prepared *running);
 long fgk_enqueue(struct fgk_queue *queue, const struct fgk_packet *packet, u64 now);
 long fgk_dequeue(struct fgk_queue *queue, struct fgk_leaving *into, u64 now);
 long fgk_take_dropped(struct fgk_queue *queue, struct fgk_leaving *into, u64 unused);
 void fgk_flush(struct fgk_queue *queue);
-long fgk_check_succession(const struct fgk_queue *queue, const struct fgk_successor *successor,
-			  struct fgk_refusal *refusal);
-void fgk_succeed(struct fgk_queue *queue, struct fgk_successor *successor, u64 now);
+long fgk_succeed(struct fgk_queue *queue, struct fgk_prepared *prepared, u64 now);
 void fgk_statistics(const struct fgk_queue *queue, struct fgk_counts *into);
 long fgk_class(const struct fgk_queue *queue, u64 least, struct fgk_counts *into);
 struct fgk_reading *fgk_read(const struct fgk_queue *queue);

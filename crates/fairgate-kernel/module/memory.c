@@ -31,7 +31,7 @@ void *fgk_alloc(size_t size, size_t align, bool zero)
 	/* Only powers of two are aligned to their size. Larger ones are aligned to pages. */
 	if (align > 8 && total <= PAGE_SIZE)
 		total = roundup_pow_of_two(total);
-	if (total >= size && total <= INT_MAX && align <= PAGE_SIZE)
+	if (total >= size && total <= INT_MAX && align <= PAGE_SIZE && !fairgate_allocation_is_to_fail())
 		raw = is_atomic_call() ? kmalloc(total, gfp | GFP_ATOMIC) :
 					 kvmalloc(total, gfp | GFP_KERNEL_ACCOUNT);
 	if (!raw || !call) {

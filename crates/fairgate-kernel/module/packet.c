@@ -122,7 +122,7 @@ static __always_inline int enqueue_one(struct sk_buff *skb, struct Qdisc *sch, s
 		return fairgate_enqueue_plain(skb, sch, to_free);
 	describe(skb, q);
 	result = CALL(&q->call, ENQUEUE, fgk_enqueue, q->queue, packet, now);
-	if (static_branch_unlikely(&fairgate_panics_on_request))
+	if (static_branch_unlikely(&fairgate_is_tested))
 		CALL(&q->call, ENQUEUED, fgk_needs, q->queue, 0, 0);
 	if (unlikely(q->call.panicked))
 		return enqueue_rescued(skb, sch, to_free);

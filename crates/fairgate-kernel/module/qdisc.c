@@ -9,6 +9,7 @@
  *   statistics.c  what `tc` shows
  *   nodes.c       everything in a tree, for the program
  *   panic.c       guarded calls of Rust, which may panic; guard.S leaves them
+ *   tested.c      what tests ask for
  *   memory.c      memory of Rust
  */
 #include <linux/module.h>
@@ -37,7 +38,8 @@ static void fairgate_destroy(struct Qdisc *sch)
 	list_del(&q->list);
 	qdisc_watchdog_cancel(&q->watchdog);
 	if (q->queue && !q->panicked)
-		fairgate_call_sleeping(&q->call, DELETE, fgk_stop, (long)q->queue, 0, 0, 0, 0);
+		fairgate_call_sleeping(&q->call, DELETE, fgk_stop, (long)q->queue, (long)q->running,
+				       0, 0, 0);
 	fairgate_release_blocks(&q->blocks);
 	kfree(q->text);
 }

@@ -27,16 +27,20 @@ struct guarded {
 };
 
 DECLARE_PER_CPU(struct guarded *, fairgate_atomic_call);
-/* Whether a test has ever asked for a panic. */
-DECLARE_STATIC_KEY_FALSE(fairgate_panics_on_request);
-
-/* Whether a test wants a panic of this entry. Then it is the only one. */
-bool fairgate_is_to_panic(enum entry entry);
+/* Whether a test has ever asked for something (tested.c). */
+DECLARE_STATIC_KEY_FALSE(fairgate_is_tested);
+/* Does what a test has asked for of this entry, and calls f(a, b, c, d, e) or what panics. */
+long fairgate_call_tested(struct guarded *call, enum entry entry, void *f, long a, long b, long c, long d,
+			  long e);
+bool fairgate_allocation_is_to_fail(void);
 
 /* Returns the call that runs on this CPU, or NULL. */
 struct guarded *fairgate_running_call(void);
 
-/* Calls f(a, b, c, d, e). The caller may sleep. */
+/* Calls f(a, b, c, d, e), as guarded() does. */
+long fairgate_call_any(struct guarded *call, void *f, long a, long b, long c, long d, long e);
+
+/* The same. The caller may sleep. */
 long fairgate_call_sleeping(struct guarded *call, enum entry entry, void *f, long a, long b, long c, long d,
 			    long e);
 
@@ -64,8 +68,8 @@ static __always_inline long guarded(struct guarded *call, void *f, long a, long 
 #define CALL(call, entry, f, a, b, c) ({ \
 	long call_result; \
 	this_cpu_write(fairgate_atomic_call, call); \
-	if (static_branch_unlikely(&fairgate_panics_on_request) && fairgate_is_to_panic(entry)) \
-		call_result = guarded(call, fgk_provoke, 0, 0, 0); \
+	if (static_branch_unlikely(&fairgate_is_tested)) \
+		call_result = fairgate_call_tested(call, entry, f, (long)(a), (long)(b), (long)(c), 0, 0); \
 	else \
 		call_result = guarded(call, f, (long)(a), (long)(b), (long)(c)); \
 	this_cpu_write(fairgate_atomic_call, NULL); \
@@ -92,6 +96,7 @@ long fairgate_allocated(void);
 
 struct fairgate_sched {
 	struct fgk_queue *queue;
+	struct fgk_prepared *running;	/* what it runs; the packet path does not use it */
 	bool panicked, cuts, reads;
 	struct guarded call;
 	/* Arguments, which the compiler would clear on the stack. Only what the call needs is written. */

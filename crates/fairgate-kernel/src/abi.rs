@@ -14,7 +14,8 @@ use fairgate::{DropReason, Next, Packet, Slot, Statistics, Time};
 
 use crate::form::Refused;
 use crate::nodes::Reading;
-use crate::queue::{Arriving, Queue, Successor};
+use crate::prepared::Prepared;
+use crate::queue::{Arriving, Queue};
 use crate::tree::Plan;
 
 // SAFETY: `module/packet.c`, `memory.c` and `panic.c` define them with these types.
@@ -151,25 +152,32 @@ pub(crate) struct FgkRefusal {
     node: u32,
 }
 
-/// Builds the tree of a plan, or that of a qdisc to which nothing was sent if `bytes` is null. Returns null
-/// and the reason if it is refused.
+/// Prepares the plan in `bytes`, or that of a qdisc to which nothing was sent if it is null: a tree, or a
+/// change of `running` if that is not null. Returns null and the reason if it is refused.
 ///
 /// # Safety
-/// `bytes` is null or has `length` bytes. `refusal` is valid.
+/// `bytes` is null or has `length` bytes. `refusal` is valid. `running` is null or from this function, and
+/// nothing else uses it meanwhile.
 #[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn fgk_plan(
+pub(crate) unsafe extern "C" fn fgk_prepare(
+    running: *const Prepared,
     bytes: *const u8,
     length: usize,
     seed: u64,
     refusal: *mut FgkRefusal,
-) -> *mut Successor {
+) -> *mut Prepared {
     let plan = match bytes.is_null() {
         true => Ok(Plan::default_plan()),
         // SAFETY: by this function's contract.
         false => Plan::from_bytes(unsafe { slice::from_raw_parts(bytes, length) }),
     };
-    match plan.and_then(|plan| Successor::new(&plan, seed)) {
-        Ok(successor) => Box::into_raw(Box::new(successor)),
+    // SAFETY: by this function's contract.
+    let prepared = plan.and_then(|plan| match unsafe { running.as_ref() } {
+        Some(running) => running.change_to(plan, seed),
+        None => Prepared::new(plan, seed),
+    });
+    match prepared {
+        Ok(prepared) => Box::into_raw(Box::new(prepared)),
         Err(refused) => {
             // SAFETY: by this function's contract.
             tell(&refused, unsafe { &mut *refusal });
@@ -187,25 +195,27 @@ fn tell(refused: &Refused, into: &mut FgkRefusal) {
     into.node = refused.node.unwrap_or(u32::MAX);
 }
 
-/// Releases a tree that nothing runs.
+/// Releases what a change to `prepared` has replaced, and what ran before it.
 ///
 /// # Safety
-/// `successor` is from [`fgk_plan`], and is not used afterwards.
+/// Both are from [`fgk_prepare`], and nothing else uses them meanwhile. `before` is not used afterwards.
 #[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn fgk_forget(successor: *mut Successor) {
+pub(crate) unsafe extern "C" fn fgk_settle(prepared: *mut Prepared, before: *mut Prepared) {
     // SAFETY: by this function's contract.
-    drop(unsafe { Box::from_raw(successor) });
+    drop(unsafe { Box::from_raw(before) });
+    // SAFETY: by this function's contract.
+    unsafe { (*prepared).settle() }
 }
 
-/// Makes a queue of a tree.
+/// Makes a queue of a tree. What was prepared stays, for the next change.
 ///
 /// # Safety
-/// As of [`fgk_forget`]. `key` has two numbers.
+/// As of [`fgk_settle`]. `key` has two numbers.
 #[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn fgk_start(successor: *mut Successor, key: *const [u64; 2]) -> *mut Queue {
+pub(crate) unsafe extern "C" fn fgk_start(prepared: *mut Prepared, key: *const [u64; 2]) -> *mut Queue {
     // SAFETY: by this function's contract.
-    let (successor, key) = unsafe { (Box::from_raw(successor), *key) };
-    Box::into_raw(Box::new(successor.into_queue(key)))
+    let (prepared, key) = unsafe { (&mut *prepared, *key) };
+    Box::into_raw(Box::new(Queue::new(prepared, key)))
 }
 
 /// Returns the number of slots.
@@ -229,14 +239,16 @@ pub(crate) unsafe extern "C" fn fgk_needs(queue: *const Queue) -> i64 {
     i64::from(queue.cuts()) | i64::from(queue.reads_headers()) << 1
 }
 
-/// Releases a queue.
+/// Releases a queue, and what it runs.
 ///
 /// # Safety
-/// As of [`fgk_needs`]. It is not used afterwards.
+/// As of [`fgk_needs`] and [`fgk_settle`]. Both are not used afterwards.
 #[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn fgk_stop(queue: *mut Queue) {
+pub(crate) unsafe extern "C" fn fgk_stop(queue: *mut Queue, running: *mut Prepared) {
     // SAFETY: by this function's contract.
     drop(unsafe { Box::from_raw(queue) });
+    // SAFETY: by this function's contract.
+    drop(unsafe { Box::from_raw(running) });
 }
 
 /// Added to a result if packets were dropped: `FGK_DROPS`.
@@ -365,37 +377,15 @@ pub(crate) unsafe extern "C" fn fgk_flush(queue: *mut Queue) {
     unsafe { (*queue).flush() }
 }
 
-/// Returns 1 if `successor` can take the place of the running tree, else 0 and the reason.
+/// Changes the running tree to what was prepared. Returns 0 if a discipline refuses: then nothing has changed.
 ///
 /// # Safety
-/// As of [`fgk_needs`] and [`fgk_forget`]. `refusal` is valid.
+/// As of [`fgk_needs`] and [`fgk_settle`].
 #[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn fgk_check_succession(
-    queue: *const Queue,
-    successor: *const Successor,
-    refusal: *mut FgkRefusal,
-) -> i64 {
+pub(crate) unsafe extern "C" fn fgk_succeed(queue: *mut Queue, prepared: *mut Prepared, now: u64) -> i64 {
     // SAFETY: by this function's contract.
-    let (queue, successor) = unsafe { (&*queue, &*successor) };
-    match queue.check_succession(successor) {
-        Ok(()) => 1,
-        Err(refused) => {
-            // SAFETY: by this function's contract.
-            tell(&refused, unsafe { &mut *refusal });
-            0
-        }
-    }
-}
-
-/// Lets `successor` take over. Afterwards it has the old tree, for [`fgk_forget`].
-///
-/// # Safety
-/// As of [`fgk_needs`] and [`fgk_plan`].
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn fgk_succeed(queue: *mut Queue, successor: *mut Successor, now: u64) {
-    // SAFETY: by this function's contract.
-    let (queue, successor) = unsafe { (&mut *queue, &mut *successor) };
-    queue.succeed(successor, Time::from_nanos(now));
+    let (queue, prepared) = unsafe { (&mut *queue, &mut *prepared) };
+    queue.succeed(prepared, Time::from_nanos(now)).is_ok().into()
 }
 
 /// Reads the statistics of the root.

@@ -2,11 +2,12 @@
 
 use alloc::vec::Vec;
 
+use fairgate::registry::tree::size;
 use fairgate::registry::{ClassSettings, ParameterInfo, Setting, Settings, Value};
 use fairgate_config::Spec;
 
 use crate::form::Refused;
-use crate::tree::{Tree, size_of};
+use crate::tree::Tree;
 
 /// Returns the tree as the kernel builds it.
 ///
@@ -20,7 +21,8 @@ pub fn tree_of(spec: &Spec) -> Result<Tree, Refused> {
     let (mut classes, mut children) = (Vec::new(), Vec::new());
     for class in spec.classes() {
         let child = class.tree.map(tree_of).transpose();
-        let child = child.map_err(|refused| refused.behind(1 + size_of(&children)))?;
+        let before = || 1 + children.iter().map(size).sum::<u32>();
+        let child = child.map_err(|refused| refused.behind(before()))?;
         children.extend(child);
         if has_classes {
             let values = class.parameters.into_iter().map(|(_, value)| value);

@@ -17,7 +17,7 @@ use fairgate::{Next, Packet, Time};
 use fairgate_config::Spec;
 
 use crate::convert::tree_of;
-use crate::{Arriving, Plan, Queue, Successor};
+use crate::{Arriving, Plan, Prepared, Queue};
 
 const TRACES: u64 = 200;
 const OPERATIONS: usize = 200;
@@ -81,7 +81,7 @@ impl Trace {
         self.numbers(&[seed, KEY[0], KEY[1], bytes.len() as u64]);
         self.operations.extend(bytes);
         self.outcome += "new\n";
-        Successor::new(plan, seed).unwrap().into_queue(KEY)
+        Queue::new(&mut Prepared::new(plan.clone(), seed).unwrap(), KEY)
     }
 
     fn enqueue(&mut self, queue: &mut Queue, arrival: &Arrival, now: Time) {

@@ -27,6 +27,7 @@ mod departures;
 mod filters;
 mod form;
 mod nodes;
+mod prepared;
 mod queue;
 mod sojourns;
 #[cfg(all(test, feature = "program"))]
@@ -35,6 +36,7 @@ mod tree;
 
 pub use form::{Form, Reader, Refused};
 pub use nodes::{ClassRecord, NodeRecord, Reading, Record, records};
-pub use queue::{Arriving, Queue, Successor};
+pub use prepared::Prepared;
+pub use queue::{Arriving, Queue};
 pub use sojourns::{BUCKETS, middle};
 pub use tree::{DEFAULT_SLOTS, MOST_SLOTS, Plan, Tree};

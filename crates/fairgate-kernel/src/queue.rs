@@ -5,13 +5,14 @@ use core::fmt;
 
 use fairgate::flow::{HeaderBytes, LinkType, dissect_payload, ethertype};
 use fairgate::{
-    Arrival, Class, ClassId, Departure, Discipline, Dropped, Ecn, FlowHash, FlowHasher, FlowKey, Heritage,
-    Link, Next, Packet, Pool, Slot, Statistics, Time,
+    Arrival, Class, ClassId, Departure, Discipline, Dropped, Ecn, FlowHash, FlowHasher, FlowKey, Link, Next,
+    Packet, Pool, Slot, Statistics, Time,
 };
 
-use crate::form::{Refused, refused};
+use crate::form::Refused;
+use crate::prepared::Prepared;
 use crate::sojourns::Sojourns;
-use crate::tree::{Plan, Reads};
+use crate::tree::Reads;
 
 /// A packet of the kernel.
 #[derive(Clone, Copy, Debug)]
@@ -40,58 +41,28 @@ pub struct Queue {
     sojourns: Sojourns,
 }
 
-/// A tree that is built and takes the place of a running one.
-pub struct Successor {
-    root: Box<dyn Discipline>,
-    slots: u32,
-    cuts: bool,
-    reads: Reads,
-    widest: usize,
-}
-
-impl fmt::Debug for Successor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Successor").field(&self.root.name()).finish()
-    }
-}
-
 impl fmt::Debug for Queue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Queue").field(&self.link.root().name()).finish()
     }
 }
 
-impl Successor {
-    /// Builds the tree of a plan.
-    ///
-    /// # Errors
-    /// If a discipline refuses its settings.
-    pub fn new(plan: &Plan, seed: u64) -> Result<Successor, Refused> {
-        Ok(Successor {
-            root: plan.tree.build(seed)?,
-            slots: plan.slots,
-            cuts: plan.cuts,
-            reads: plan.tree.reads(),
-            widest: plan.tree.widest(),
-        })
-    }
-
-    /// Builds a queue for it. `key` is the secret of the flows' hash.
-    pub fn into_queue(self, key: [u64; 2]) -> Queue {
-        let mut link = Link::with_pool(self.root, Pool::with_capacity(self.slots));
+impl Queue {
+    /// Returns a queue that runs the tree of `prepared`. `key` is the secret of the flows' hash.
+    pub fn new(prepared: &mut Prepared, key: [u64; 2]) -> Queue {
+        let (root, plan) = (prepared.take_tree(), prepared.plan());
+        let mut link = Link::with_pool(root, Pool::with_capacity(plan.slots));
         link.allow_copies();
         Queue {
             link,
             hasher: FlowHasher::new(key),
-            cuts: self.cuts,
-            reads: self.reads,
-            widest: self.widest,
+            cuts: plan.cuts,
+            reads: plan.tree.reads(),
+            widest: plan.tree.widest(),
             sojourns: Sojourns::new(),
         }
     }
-}
 
-impl Queue {
     /// Whether merged packets are to be cut before they are enqueued.
     pub fn cuts(&self) -> bool {
         self.cuts
@@ -239,44 +210,24 @@ impl Queue {
         self.link.change(|root, pool| root.flush(pool));
     }
 
-    /// Checks that `successor` can take the place of the running tree. What it needs for each packet can't be
-    /// allocated while packets are queued.
+    /// Changes the running tree to that of `prepared`, which was [planned](Prepared::change_to) for it. Packets
+    /// for which there is no room any more are dropped. Of a packet that is queued already, no more is known
+    /// than the running tree read. Nothing is allocated here, unless a discipline does. What was replaced stays
+    /// in `prepared` until it is [settled](Prepared::settle).
     ///
     /// # Errors
-    /// Says what to do instead.
-    pub fn check_succession(&self, successor: &Successor) -> Result<(), Refused> {
-        const REMEDY: &str = "replace the qdisc under another handle";
-        if successor.slots != self.link.capacity() {
-            return refused(format!("slots stay at {}: {REMEDY}", self.link.capacity()));
-        }
-        let (kept, needs) = (self.link.needs(), successor.root.needs());
-        if needs.acknowledgements && !kept.acknowledgements {
-            return refused(format!("the running tree keeps no ACKs: {REMEDY}"));
-        }
-        if needs.bytes && !kept.bytes {
-            return refused(format!("the running tree keeps no header bytes: {REMEDY}"));
-        }
+    /// Only if a discipline refuses what it accepted in the rehearsal. Nothing has changed then.
+    pub fn succeed(&mut self, prepared: &mut Prepared, now: Time) -> Result<(), Refused> {
+        let change = prepared.take_change();
+        let changed = self
+            .link
+            .change_root_in_part(change.needs(), |root, pool| change.apply(root, now, pool));
+        prepared.keep(changed.map_err(|error| Refused::new(format!("{error}")))?);
+        let plan = prepared.plan();
+        self.cuts = plan.cuts;
+        self.reads = plan.tree.reads();
+        self.widest = plan.tree.widest();
         Ok(())
-    }
-
-    /// Lets `successor` take over all packets and the statistics of the root. Packets for which it has no
-    /// room are dropped. Of a packet that is queued already, no more is known than the running tree read.
-    /// Afterwards `successor` has the old tree, which is empty: it is dropped where nobody waits. Nothing is
-    /// allocated here, unless a discipline does.
-    pub fn succeed(&mut self, successor: &mut Successor, now: Time) {
-        self.cuts = successor.cuts;
-        self.reads = successor.reads;
-        self.widest = successor.widest;
-        let root = &mut successor.root;
-        let needs = root.needs();
-        let heritage = Heritage {
-            statistics: true,
-            classes: alloc::vec::Vec::new(),
-        };
-        self.link.change_root_in_part(needs, |running, pool| {
-            root.take_over(running.as_mut(), &heritage, now, pool);
-            core::mem::swap(running, root);
-        });
     }
 
     /// Returns the packet in the first slot from `from` on that holds one, and the number of the next slot.

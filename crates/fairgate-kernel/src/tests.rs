@@ -11,7 +11,7 @@ use crate::form::{Form, Reader};
 use crate::queue::common_key;
 use crate::tree::Reads;
 use crate::{
-    Arriving, BUCKETS, ClassRecord, NodeRecord, Plan, Queue, Reading, Record, Successor, middle, records,
+    Arriving, BUCKETS, ClassRecord, NodeRecord, Plan, Prepared, Queue, Reading, Record, middle, records,
 };
 
 fn plan(line: &str) -> Plan {
@@ -21,6 +21,12 @@ fn plan(line: &str) -> Plan {
         cuts: true,
         tree: tree_of(&spec).unwrap(),
     }
+}
+
+/// Builds a queue, and what its next change is planned from.
+fn run(plan: &Plan) -> (Queue, Prepared) {
+    let mut prepared = Prepared::new(plan.clone(), 7).unwrap();
+    (Queue::new(&mut prepared, [1, 2]), prepared)
 }
 
 fn with_classes() -> Plan {
@@ -33,7 +39,7 @@ fn with_classes() -> Plan {
 }
 
 fn queue(line: &str) -> Queue {
-    Successor::new(&plan(line), 7).unwrap().into_queue([1, 2])
+    run(&plan(line)).0
 }
 
 /// The headers of an IPv4 packet of UDP from this port.
@@ -170,7 +176,7 @@ fn a_plan_is_read_back_as_it_was_written() {
             tree: tree_of(&spec).unwrap(),
         };
         assert_eq!(Plan::from_bytes(&plan.to_bytes()).as_ref(), Ok(&plan), "{line}");
-        Successor::new(&plan, 1).unwrap();
+        Prepared::new(plan, 1).unwrap();
     }
 }
 
@@ -210,7 +216,7 @@ fn the_examples_are_read_back() {
                     path.display()
                 );
                 assert!(bytes.len() < 60_000, "{}: {} bytes", path.display(), bytes.len());
-                Successor::new(&plan, 1).unwrap();
+                Prepared::new(plan, 1).unwrap();
                 count += 1;
             }
         }
@@ -221,7 +227,7 @@ fn the_examples_are_read_back() {
 #[test]
 fn a_tree_with_classes_and_filters_classifies() {
     let plan = Plan::from_bytes(&with_classes().to_bytes()).unwrap();
-    let mut queue = Successor::new(&plan, 7).unwrap().into_queue([1, 2]);
+    let mut queue = run(&plan).0;
     assert!(offer(&mut queue, 1, 1, Time::ZERO));
     let mut classes = Vec::new();
     queue.visit_classes(&mut |class| classes.push((class.minor, class.discipline.backlog().packets)));
@@ -318,26 +324,65 @@ fn a_refusal_says_which_discipline_it_is_about() {
     assert_eq!(Plan::from_bytes(&other).unwrap_err().node, None);
 }
 
+/// Changes the tree that runs.
+fn change(queue: &mut Queue, running: &mut Prepared, line: &str, now: Time) {
+    let mut next = running.change_to(plan(line), 8).unwrap();
+    queue.succeed(&mut next, now).unwrap();
+    next.settle();
+    *running = next;
+}
+
 #[test]
 fn packets_survive_a_change_in_order() {
-    let mut queue = queue("fifo limit=50");
+    let (mut queue, mut running) = run(&plan("fifo limit=50"));
     for number in 1..=5 {
         assert!(offer(&mut queue, 1, number, Time::from_millis(number)));
     }
-    let mut successor = Successor::new(&plan("tbf rate=1gbit burst=100kb / sqf limit=50"), 8).unwrap();
-    queue.check_succession(&successor).unwrap();
-    queue.succeed(&mut successor, Time::from_millis(10));
-    drop(successor);
+    let wanted = "tbf rate=1gbit burst=100kb / sqf limit=50";
+    change(&mut queue, &mut running, wanted, Time::from_millis(10));
     assert_eq!(queue.statistics().enqueued.packets, 5);
     assert_eq!(drain(&mut queue, Time::from_millis(11)), [1, 2, 3, 4, 5]);
     let larger = Plan {
         slots: 200,
         ..plan("fifo")
     };
-    let refusal = queue
-        .check_succession(&Successor::new(&larger, 1).unwrap())
-        .unwrap_err();
+    let refusal = running.change_to(larger, 1).unwrap_err();
     assert!(refusal.text.starts_with("slots stay at 100"), "{refusal}");
+}
+
+/// A change of a rate keeps the tokens of the shaper, and what is inside it goes on: its packets, its
+/// statistics, and what it knows of flows.
+#[test]
+fn a_change_keeps_the_state_below_the_root() {
+    let (mut queue, mut running) = run(&plan("tbf rate=1mbit burst=2000b / fq_codel"));
+    for number in 1..=9 {
+        offer(&mut queue, 1, number, Time::ZERO);
+    }
+    let sent = drain(&mut queue, Time::ZERO);
+    let wanted = "tbf rate=2mbit burst=2000b / fq_codel";
+    change(&mut queue, &mut running, wanted, Time::ZERO);
+    // A new bucket would be full.
+    assert_eq!(drain(&mut queue, Time::ZERO), [0; 0]);
+    let mut inner = 0;
+    queue.visit_classes(&mut |class| inner = class.discipline.statistics().dequeued.packets);
+    assert_eq!(inner, sent.len() as u64);
+    assert_eq!(queue.statistics().dequeued.packets, sent.len() as u64);
+}
+
+/// What is wrong with a change is named with its discipline, as in a new tree.
+#[test]
+fn a_refused_change_names_the_discipline() {
+    let (_, running) = run(&plan("tbf rate=1mbit burst=2000b / fq_codel"));
+    let line = "tbf rate=1mbit burst=2000b / red min=30001b max=90003b";
+    let mut bytes = plan(line).to_bytes();
+    let most = 90_003_u64.to_le_bytes();
+    let at = bytes.windows(8).position(|window| window == most).unwrap();
+    bytes[at..at + 8].copy_from_slice(&20_002_u64.to_le_bytes());
+    // Each number alone is in its range.
+    let wrong = Plan::from_bytes(&bytes).unwrap();
+    let refused = running.change_to(wrong.clone(), 1).unwrap_err();
+    assert_eq!(refused, Prepared::new(wrong, 1).unwrap_err());
+    assert_eq!(refused.node, Some(1));
 }
 
 #[test]
@@ -434,8 +479,8 @@ proptest! {
         }
         if let Ok(mut plan) = Plan::from_bytes(&bytes) {
             plan.slots = plan.slots.min(1000);
-            if let Ok(successor) = Successor::new(&plan, 3) {
-                let mut queue = successor.into_queue([1, 2]);
+            if let Ok(mut prepared) = Prepared::new(plan, 3) {
+                let mut queue = Queue::new(&mut prepared, [1, 2]);
                 for number in 0..20 {
                     offer(&mut queue, number as u16, number, Time::from_millis(number));
                     queue.dequeue(Time::from_millis(number));
@@ -470,7 +515,7 @@ fn read(queue: &mut Queue, mut between: impl FnMut(&mut Queue)) -> Vec<Record> {
 
 #[test]
 fn what_is_read_is_what_the_tree_has() {
-    let mut queue = Successor::new(&with_classes(), 7).unwrap().into_queue([1, 2]);
+    let mut queue = run(&with_classes()).0;
     for number in 0..50 {
         offer(&mut queue, number as u16, number, Time::ZERO);
     }

@@ -4,15 +4,14 @@
 //! a network interface may send anything. What holds between parameters is checked by the disciplines
 //! themselves, when they are built.
 
-use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use fairgate::Discipline;
 use fairgate::classify::Classifier;
+use fairgate::registry::tree::{Described, leaves, size};
 use fairgate::registry::{
-    Children, ClassSettings, Entry, PARENT, ParameterInfo, Parts, Registry, Setting, Settings, Unit, Value,
+    BuildError, Children, ClassSettings, Entry, ParameterInfo, Registry, Setting, Settings, Unit, Value,
 };
 
 use crate::form::{Form, Reader, Refused, refused, write_text};
@@ -63,11 +62,6 @@ impl Tree {
             settings: Settings::default(),
             children: Vec::new(),
         }
-    }
-
-    /// Returns the number of its disciplines.
-    fn size(&self) -> u32 {
-        size_of(&self.children) + 1
     }
 
     fn name(&self) -> &'static str {
@@ -134,7 +128,7 @@ impl Tree {
             Children::None => 0..=0,
             Children::Inner | Children::InnerOrQueue => 0..=1,
             _ => {
-                let leaves = self.leaves().count();
+                let leaves = self.alike().count();
                 leaves..=leaves
             }
         };
@@ -150,22 +144,9 @@ impl Tree {
         Ok(())
     }
 
-    /// Returns the classes that hold a discipline.
-    fn leaves(&self) -> impl Iterator<Item = &ClassSettings> {
-        let parameters = self.entry.class_parameters();
-        let parent = parameters.iter().position(|info| info.name == PARENT);
-        let parents: Vec<u64> = self
-            .settings
-            .classes
-            .iter()
-            .flat_map(|class| &class.settings)
-            .filter_map(move |(index, value)| match value {
-                Value::Number(minor) if Some(*index) == parent => Some(*minor),
-                _ => None,
-            })
-            .collect();
-        let classes = self.settings.classes.iter();
-        classes.filter(move |class| class.template.is_some() || !parents.contains(&class.minor.into()))
+    /// Returns how many classes each of its disciplines is held by.
+    fn alike(&self) -> impl Iterator<Item = usize> {
+        leaves(self.entry, &self.settings.classes).map(|class| class.minors().len())
     }
 
     /// What its disciplines read of headers. What is not listed here may read everything. A test offers each
@@ -193,27 +174,27 @@ impl Tree {
         let inner = self.children.iter().map(Tree::widest);
         inner.fold(own.sum(), usize::max)
     }
+}
 
-    /// Builds the tree.
-    ///
-    /// # Errors
-    /// If a discipline refuses its settings.
-    pub fn build(&self, seed: u64) -> Result<Box<dyn Discipline>, Refused> {
-        let alike: Vec<usize> = match self.entry.about().children.are_classes() {
-            true => self.leaves().map(|class| class.minors().len()).collect(),
-            false => self.children.iter().map(|_| 1).collect(),
-        };
-        let mut built = Vec::with_capacity(alike.iter().sum());
-        for (place, (child, times)) in self.children.iter().zip(alike).enumerate() {
-            for _ in 0..times {
-                let own = seed.wrapping_add((built.len() as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-                let below = child.build(own);
-                let inside = |refused: Refused| refused.behind(1 + size_of(&self.children[..place]));
-                built.push(below.map_err(inside)?);
-            }
-        }
-        let built = self.entry.build(&self.settings, Parts::new(built, seed));
-        built.map_err(|error| Refused::from(error).about(&format!("{}:", self.name())).behind(0))
+impl Described for Tree {
+    fn entry(&self) -> &'static dyn Entry {
+        self.entry
+    }
+
+    fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    fn children(&self) -> &[Tree] {
+        &self.children
+    }
+}
+
+impl From<BuildError> for Refused {
+    fn from(error: BuildError) -> Refused {
+        Refused::from(error.source)
+            .about(&format!("{}:", error.discipline))
+            .behind(error.node)
     }
 }
 
@@ -278,11 +259,6 @@ impl Budget {
     }
 }
 
-/// Returns the number of disciplines of these trees.
-pub(crate) fn size_of(trees: &[Tree]) -> u32 {
-    trees.iter().map(Tree::size).sum()
-}
-
 /// Reads a tree of which there will be `alike`, in `depth` levels at most.
 fn read(from: &mut Reader<'_>, budget: &mut Budget, alike: u64, depth: u8) -> Result<Tree, Refused> {
     let Some(below) = depth.checked_sub(1) else {
@@ -306,7 +282,7 @@ fn read(from: &mut Reader<'_>, budget: &mut Budget, alike: u64, depth: u8) -> Re
         children: Vec::new(),
     };
     let of_class: Vec<u64> = match has_classes {
-        true => tree.leaves().map(|class| class.minors().len() as u64).collect(),
+        true => tree.alike().map(|classes| classes as u64).collect(),
         false => Vec::from([1]),
     };
     if usize::from(count) > of_class.len() {
@@ -314,7 +290,8 @@ fn read(from: &mut Reader<'_>, budget: &mut Budget, alike: u64, depth: u8) -> Re
     }
     for times in of_class.into_iter().take(count.into()) {
         let child = read(from, budget, alike.saturating_mul(times), below);
-        let inside = |refused: Refused| refused.behind(1 + size_of(&tree.children));
+        let before = size(&tree);
+        let inside = |refused: Refused| refused.behind(before);
         let child = child.map_err(inside)?;
         tree.children.push(child);
     }

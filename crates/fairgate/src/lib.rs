@@ -37,6 +37,7 @@ mod arrival;
 pub mod autorate;
 pub mod balance;
 mod builtin;
+pub mod change;
 mod class_reading;
 pub mod classify;
 mod count;

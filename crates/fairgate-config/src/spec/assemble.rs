@@ -6,11 +6,12 @@
 use std::sync::Arc;
 
 use fairgate::ConfigError;
+use fairgate::change::placeholder;
 use fairgate::classify::{Classifier, Filter};
+use fairgate::registry::tree::inner_classes;
 use miette::NamedSource;
 
-use super::change::placeholder;
-use super::{Estimators, Origin, Spec, inner_classes};
+use super::{Estimators, Origin, Spec};
 use crate::registry::{ClassSettings, PARENT, ParameterInfo, Parts, Registry, Settings, Value};
 
 /// A class of a tree that a program makes.

@@ -9,12 +9,13 @@ use std::ops::{Range, RangeInclusive};
 
 use fairgate::classify::Template;
 use fairgate::queues::fifo::{self, Fifo};
+use fairgate::registry::tree::{inner_classes, parent_of};
 use fairgate::{ConfigError, Discipline, ParameterPath, Refusal};
 use toml::Spanned;
 
 use super::draft::{Draft, SEE_LIST, Written};
 use super::given::{self, Given, Mistake};
-use super::{Estimator, Estimators, Origin, Spec, inner_classes, parent_of};
+use super::{Estimator, Estimators, Origin, Spec};
 use super::{estimator, filters, templates};
 use crate::error::Problems;
 use crate::registry::{

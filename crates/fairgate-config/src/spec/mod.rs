@@ -1,7 +1,6 @@
 //! The checked description of a tree of disciplines.
 
 mod assemble;
-mod change;
 mod check;
 mod computed;
 mod draft;
@@ -25,17 +24,18 @@ mod templates;
 mod warnings;
 
 use std::any::Any;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use fairgate::change::{Change, ChangeError};
 use fairgate::classify::{Classifier, Template};
+use fairgate::registry::tree::{build, inner_classes, trees};
+use fairgate::registry::{BuildError, Described};
 use fairgate::{ConfigError, Discipline};
 use miette::NamedSource;
-use thiserror::Error;
 
 pub use assemble::{Assembly, Branch};
-pub use change::{Change, ChangeError, Replaced};
 #[cfg(test)]
 pub(crate) use check::RESERVED_KEYS;
 pub use check::check;
@@ -54,12 +54,9 @@ pub use shards::{ShardBy, ShardedSpec, Workers};
 
 use crate::error::{FileError, Problems};
 use crate::registry::Value;
-use crate::registry::{
-    ClassSettings, Entry, PARENT, ParameterInfo, Parts, Registry, Setting, Settings, Tables,
-};
+use crate::registry::{ClassSettings, Entry, PARENT, ParameterInfo, Registry, Setting, Settings, Tables};
 
-/// The class number of the one discipline that a shaper holds.
-pub const INNER: u16 = 1;
+pub use fairgate::registry::tree::INNER;
 
 /// The number of disciplines up to which all tables are made when a tree is built. A reserve for so few would
 /// not be smaller.
@@ -113,19 +110,25 @@ impl ClassSpec<'_> {
 
     /// Returns the number of the class that this class names as its parent.
     pub fn parent(&self) -> Option<u16> {
-        let (_, value) = self.parameters.iter().find(|(info, _)| info.name == PARENT)?;
-        number_of(value)
+        match self.parameters.iter().find(|(info, _)| info.name == PARENT)? {
+            (_, Value::Number(minor)) => u16::try_from(*minor).ok(),
+            _ => None,
+        }
     }
 }
 
-/// An error from building a checked description.
-#[derive(Clone, Debug, Error)]
-#[error("can't build `{discipline}`: {source}")]
-pub struct BuildError {
-    /// The discipline that returned the error.
-    pub discipline: &'static str,
-    /// The discipline's error.
-    pub source: ConfigError,
+impl Described for Spec {
+    fn entry(&self) -> &'static dyn Entry {
+        self.entry
+    }
+
+    fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    fn children(&self) -> &[Spec] {
+        &self.children
+    }
 }
 
 impl Spec {
@@ -166,7 +169,7 @@ impl Spec {
     /// # Errors
     /// Only if a discipline refuses what it accepted when the description was checked.
     pub fn build(&self, seed: u64) -> Result<Box<dyn Discipline>, BuildError> {
-        self.build_with(seed, Tables::Now)
+        build(self, seed, Tables::Now)
     }
 
     /// Builds the same tree for a driver that [refills](fairgate::Pool::refill) the reserve of its pool. If
@@ -176,7 +179,7 @@ impl Spec {
     /// # Errors
     /// As [`build`](Spec::build).
     pub fn build_for_refills(&self, seed: u64) -> Result<Box<dyn Discipline>, BuildError> {
-        self.build_with(seed, self.tables())
+        build(self, seed, self.tables())
     }
 
     /// When the disciplines make their tables, if the driver refills its pool.
@@ -189,20 +192,51 @@ impl Spec {
 
     /// The number of disciplines in the tree.
     fn disciplines(&self) -> usize {
-        1 + self.trees().map(|(_, tree)| tree.disciplines()).sum::<usize>()
+        1 + trees(self).map(|(_, tree)| tree.disciplines()).sum::<usize>()
     }
 
-    fn build_with(&self, seed: u64, tables: Tables) -> Result<Box<dyn Discipline>, BuildError> {
-        let children = self
-            .trees()
-            .map(|(minor, child)| child.build_with(derive(seed, minor), tables))
-            .collect::<Result<_, BuildError>>()?;
-        self.entry
-            .build(&self.settings, Parts::new(children, seed).with_tables(tables))
-            .map_err(|source| BuildError {
-                discipline: self.discipline(),
-                source,
-            })
+    /// Plans the change of a running tree from this description to `wanted`. It may be any other tree. New
+    /// disciplines get their seeds from `seed`.
+    ///
+    /// ```
+    /// use fairgate::{Packet, Pool, Time};
+    /// use fairgate_config::Spec;
+    ///
+    /// let running = Spec::inline("fifo limit=100")?;
+    /// let wanted = Spec::inline("tbf rate=20mbit burst=5kb / fq_codel")?;
+    /// let mut pool = Pool::with_capacity(10);
+    /// let mut root = running.build(1)?;
+    /// let id = pool.insert(Packet::of_length(1000))?;
+    /// root.enqueue(id, Time::ZERO, &mut pool);
+    ///
+    /// let change = running.change_to(&wanted, 2)?;
+    /// change.apply(&mut root, Time::from_millis(1), &mut pool)?;
+    /// assert_eq!((root.name(), root.backlog().packets), ("tbf", 1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Only if a discipline refuses what it accepted when the description was checked.
+    pub fn change_to(&self, wanted: &Spec, seed: u64) -> Result<Change, ChangeError> {
+        Change::plan(self, wanted, seed, Tables::Now)
+    }
+
+    /// Plans the same change for a driver that [refills](Pool::refill) the reserve of its pool, as of
+    /// [`build_for_refills`](Spec::build_for_refills).
+    ///
+    /// # Errors
+    /// As [`change_to`](Spec::change_to).
+    pub fn change_for_refills(&self, wanted: &Spec, seed: u64) -> Result<Change, ChangeError> {
+        Change::plan(self, wanted, seed, wanted.tables())
+    }
+
+    /// Plans that this tree takes the place of a running tree whose description is not known. It takes over
+    /// all packets and the statistics of the root.
+    ///
+    /// # Errors
+    /// Only if a discipline refuses what it accepted when the description was checked.
+    pub fn take_over(&self, seed: u64) -> Result<Change, ChangeError> {
+        Change::to_take_over(self, seed)
     }
 
     /// Returns whether a discipline of the tree gives packets a time to leave at: a delay (`netem`), or one
@@ -217,7 +251,7 @@ impl Spec {
     /// # Ok::<(), fairgate_config::FileError>(())
     /// ```
     pub fn keeps_times(&self) -> bool {
-        matches!(self.discipline(), "netem" | "etf") || self.trees().any(|(_, tree)| tree.keeps_times())
+        matches!(self.discipline(), "netem" | "etf") || trees(self).any(|(_, tree)| tree.keeps_times())
     }
 
     /// Returns the registry's entry for the root discipline.
@@ -295,40 +329,6 @@ impl Spec {
     pub fn classifier(&self) -> &Classifier {
         &self.settings.classifier
     }
-
-    /// Returns the tree of each class, or the inner discipline. Each class of a template counts.
-    fn trees(&self) -> Box<dyn Iterator<Item = (u16, &Spec)> + '_> {
-        if !self.entry.about().children.are_classes() {
-            return Box::new(self.children.iter().map(|tree| (INNER, tree)));
-        }
-        let alike = |class: &ClassSettings, tree| class.minors().map(move |minor| (minor, tree));
-        let of_class = move |(class, tree): (_, Option<_>)| tree.map(|tree| alike(class, tree));
-        Box::new(self.classes_and_trees().filter_map(of_class).flatten())
-    }
-}
-
-/// Returns the classes that are the parent of another class.
-fn inner_classes(entry: &dyn Entry, classes: &[ClassSettings]) -> BTreeSet<u16> {
-    let parameters = entry.class_parameters();
-    let parent = parameters.iter().position(|info| info.name == PARENT);
-    let parents = classes
-        .iter()
-        .filter_map(|class| parent_of(parent, &class.settings));
-    parents.collect()
-}
-
-/// Returns the parent that a class names. `index` is the index of the parameter `parent`.
-fn parent_of(index: Option<usize>, settings: &[Setting]) -> Option<u16> {
-    let (_, value) = settings.iter().find(|(other, _)| Some(*other) == index)?;
-    number_of(value)
-}
-
-/// Returns the class number that a value is.
-fn number_of(value: &Value) -> Option<u16> {
-    match value {
-        Value::Number(minor) => u16::try_from(*minor).ok(),
-        _ => None,
-    }
 }
 
 /// Returns each parameter with its value. A required parameter is always set.
@@ -339,15 +339,6 @@ fn values(parameters: Vec<ParameterInfo>, settings: &[Setting]) -> Vec<(Paramete
         (info, value.expect("a required parameter is set"))
     };
     parameters.into_iter().enumerate().map(value_of).collect()
-}
-
-/// Returns a seed for child `minor` that differs from the seeds of its parent and siblings (SplitMix64's
-/// finaliser, Steele et al. 2014).
-fn derive(seed: u64, minor: u16) -> u64 {
-    let mut z = seed.wrapping_add((u64::from(minor) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 /// Compares parts that are often the same one.

@@ -3,9 +3,10 @@
 use std::fmt::{self, Write};
 
 use fairgate::harmless::is_hidden;
+use fairgate::registry::tree::parent_of;
 
 use super::check::RESERVED_KEYS;
-use super::{Estimator, Estimators, Spec, parent_of};
+use super::{Estimator, Estimators, Spec};
 use super::{estimator, filters, templates};
 use crate::registry::{ClassSettings, PARENT, ParameterInfo, Setting};
 use crate::registry::{Unit, Value};

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
+use fairgate::change::{Change, ChangeError};
 use fairgate::flow::FlowBy;
+use fairgate::registry::BuildError;
+use fairgate::registry::tree::seed_of;
 use fairgate::rounds::cake::{self, Isolation, Tins};
 use fairgate::sharding::{Config, Division, Key, Lengths, Limit, Sharded};
 use fairgate::tbf;
@@ -10,8 +13,7 @@ use fairgate::{ConfigError, Discipline, Rate};
 
 mod classes;
 
-use super::change::Change;
-use super::{BuildError, ChangeError, Spec, derive};
+use super::Spec;
 use crate::error::Problem;
 
 /// The burst of a shaper without a bucket: what the line sends in this time, ns.
@@ -341,13 +343,13 @@ fn burst(rate: Rate) -> u32 {
     bytes.clamp(LEAST_BURST.into(), u32::MAX.into()) as u32
 }
 
-impl ChangeError {
-    /// Returns the error that several workers can't run the wanted tree.
-    pub fn of_workers(workers: Workers, problem: &Problem) -> ChangeError {
+impl Workers {
+    /// Returns the error that they can't run the wanted tree.
+    pub fn refused(self, problem: &Problem) -> ChangeError {
         let rule = format!("1 with this tree: {problem}");
         ChangeError {
             node_path: "the root".to_owned(),
-            source: ConfigError::conflict("workers", workers.count, rule, &problem.help),
+            source: ConfigError::conflict("workers", self.count, rule, &problem.help),
         }
     }
 }
@@ -393,10 +395,11 @@ impl ShardedSpec {
     /// Only if a discipline refuses what it accepted when the description was checked.
     pub fn build(&self, seed: u64) -> Result<Box<dyn Discipline>, BuildError> {
         let trees = (1..=self.workers.count)
-            .map(|number| self.part(usize::from(number) - 1).build(derive(seed, number)));
+            .map(|number| self.part(usize::from(number) - 1).build(seed_of(seed, number)));
         let trees = trees.collect::<Result<_, BuildError>>()?;
         let sharded = Sharded::node(self.config.clone(), trees, seed);
         Ok(Box::new(sharded.map_err(|source| BuildError {
+            node: 0,
             discipline: "sharded",
             source,
         })?))
@@ -424,7 +427,7 @@ impl ShardedSpec {
             let worker = usize::from(number) - 1;
             let change = self
                 .part(worker)
-                .change_to(wanted.part(worker), derive(seed, number))?;
+                .change_to(wanted.part(worker), seed_of(seed, number))?;
             all.include(change.below(number));
         }
         Ok(all)

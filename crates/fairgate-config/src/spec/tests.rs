@@ -306,16 +306,6 @@ tbf rate=20mbit burst=5000b
     );
 }
 
-#[test]
-fn disciplines_of_one_tree_have_different_seeds() {
-    let seeds: Vec<u64> = (0..100).map(|minor| super::derive(7, minor)).collect();
-    let mut distinct = seeds.clone();
-    distinct.sort_unstable();
-    distinct.dedup();
-    assert_eq!(distinct.len(), 100);
-    assert!(!seeds.contains(&7));
-}
-
 const RUNNING: &str = "
     [queue.wan]
     discipline = 'tbf'

@@ -283,6 +283,7 @@ fn in_a_line(counters: &Counters) -> std::result::Result<String, Imbalance> {
     put("refused", counters.refused.packets);
     put("refused_bytes", counters.refused.bytes);
     put("cut", counters.cut);
+    put("change_ns", counters.change_ns);
     put("passed", counters.passed);
     put("panicked", counters.has_panicked.into());
     for (reason, packets) in statistics.dropped_by_reason.iter() {

@@ -4,7 +4,7 @@ use fairgate_config::run::Keys;
 use fairgate_config::{Document, FileError};
 
 /// Each with the reason.
-const MISSING: [(&str, &str); 13] = [
+const MISSING: [(&str, &str); 12] = [
     (
         "left",
         "the kernel forwards what one interface sends and receives",
@@ -31,10 +31,6 @@ const MISSING: [(&str, &str); 13] = [
     (
         "packet_log_memory",
         "the last packets are kept in user space only",
-    ),
-    (
-        "autorate",
-        "a change of the rate begins the state of the tree anew",
     ),
 ];
 
@@ -75,7 +71,7 @@ mod tests {
     #[test]
     fn all_that_the_kernel_does_not_have_is_refused_at_its_place() {
         let keys = "backend = \"kernel\"\ndelay = \"5ms\"\nworkers = 1\nspin = \"0ms\"\nrealtime = true\n\
-                    nat = \"egress\"\npacket_log = \"30s\"\n[run.autorate]\nfile = \"/rates\"\n";
+                    nat = \"egress\"\npacket_log = \"30s\"\n";
         let document = Document::parse("run.toml", &format!("{DEVICE}{keys}{UP}")).unwrap();
         let error = Plan::read(&document).unwrap_err();
         let mut found: Vec<(usize, &str)> = error
@@ -92,7 +88,6 @@ mod tests {
             (8, "realtime"),
             (9, "nat"),
             (10, "packet_log"),
-            (11, "autorate"),
         ];
         assert_eq!(found, expected);
     }

@@ -253,14 +253,9 @@ impl Heart for Shared {
     }
 
     fn sent(&self) -> Option<[u64; 2]> {
-        let mut kernel = self.kernel();
-        let kernel = kernel.as_mut()?;
-        let mut sent = [0; 2];
-        for (side, bytes) in sent.iter_mut().enumerate() {
-            let counters = kernel.attached.counters(side).ok()?;
-            *bytes = counters.map_or(0, |counters| counters.statistics.dequeued.bytes);
-        }
-        Some(sent)
+        self.look().ok()?;
+        let kernel = self.kernel();
+        Some(kernel.as_ref()?.sent.each_ref().map(|sent| sent.bytes))
     }
 }
 

@@ -112,7 +112,7 @@ mod tests {
     use fairgate::{Packet, Time};
     use fairgate_config::Spec;
     use fairgate_kernel::convert::tree_of;
-    use fairgate_kernel::{Arriving, Plan, Queue, Reading, Successor, records};
+    use fairgate_kernel::{Arriving, Plan, Prepared, Queue, Reading, records};
 
     use super::*;
     use crate::status::tree_status;
@@ -127,7 +127,7 @@ mod tests {
             cuts: true,
             tree: tree_of(&spec).unwrap(),
         };
-        Successor::new(&plan, 1).unwrap().into_queue([1, 2])
+        Queue::new(&mut Prepared::new(plan, 1).unwrap(), [1, 2])
     }
 
     fn read(queue: &Queue) -> Contents {

@@ -606,7 +606,7 @@ impl Network {
                 let workers = running.workers();
                 let wanted = spec
                     .sharded_after(workers, Some(running))
-                    .map_err(|problem| ChangeError::of_workers(workers, &problem))?;
+                    .map_err(|problem| workers.refused(&problem))?;
                 let change = running.change_to(&wanted, seed)?;
                 sharded = Some(Arc::new(wanted));
                 change

@@ -69,3 +69,13 @@ fn an_error_for_a_value_out_of_range_names_parameter_rule_and_remedy() {
         "{rejected}"
     );
 }
+
+#[test]
+fn disciplines_of_one_tree_have_different_seeds() {
+    let seeds: Vec<u64> = (0..100).map(|minor| tree::seed_of(7, minor)).collect();
+    let mut distinct = seeds.clone();
+    distinct.sort_unstable();
+    distinct.dedup();
+    assert_eq!(distinct.len(), 100);
+    assert!(!seeds.contains(&7));
+}

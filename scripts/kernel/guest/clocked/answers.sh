@@ -215,6 +215,12 @@ same 'packets of a subscriber' "$(of '"id":"1001"' dequeued)" "$(sent 1)"
 holds "$(sent 1) > 300" 'packets of a subscriber'
 api /v1/subscribers/1001
 grep -q '"plan":"home"' /run/flat || fail 'the API does not have the plan'
+# Why it is slow: it is not, now. There are no round trips here, and that is said.
+api /v1/subscribers/1001/now
+cat /run/flat
+grep -q '"id":"1001"' /run/flat || fail 'the API does not say how the subscriber does'
+asked doctor --subscriber Anna > /run/said || { cat /run/said; fail 'the doctor finds something'; }
+cat /run/said
 printf '1002,Ben,10.9.0.7,,,home\n' >> /run/lines.csv
 sed -i 's/^1001.*/1001,Anna,10.9.0.2,4mbit,2mbit,/' /run/lines.csv
 until_true 30 has_api /v1/subscribers '"id":"1002"'

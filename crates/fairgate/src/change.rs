@@ -13,15 +13,24 @@
 //! The statistics of the root go on, whatever discipline it is, and so do the statistics of a class that
 //! still exists. They begin at 0 for a class that is new, and below a discipline that another one replaces.
 
-use std::any::Any;
-use std::collections::BTreeMap;
-use std::fmt;
+use alloc::borrow::ToOwned;
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::any::Any;
+use core::fmt;
 
-use fairgate::{ConfigError, Discipline, Heritage, Needs, Pool, TableKind, Time};
 use thiserror::Error;
 
-use super::{BuildError, Spec, derive};
-use crate::registry::{Parts, Tables};
+use crate::arrival::Needs;
+use crate::discipline::{Discipline, Heritage};
+use crate::error::ConfigError;
+use crate::pool::{Pool, TableKind};
+use crate::queues::fifo::{self, Fifo};
+use crate::registry::tree::{Described, build, seed_of, trees};
+use crate::registry::{BuildError, Parts, Tables};
+use crate::time::Time;
 
 /// Why a running tree cannot be changed. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -46,9 +55,6 @@ pub struct Change {
     /// The disciplines that are replaced. Each is preceded by the ones below it.
     replacements: Vec<Replacement>,
 }
-
-/// Builds the discipline of a class.
-type BuildChild<'a> = dyn Fn(u16, &Spec) -> Result<Box<dyn Discipline>, BuildError> + 'a;
 
 /// New parameters of a discipline that changes in place.
 struct Step {
@@ -99,95 +105,55 @@ impl fmt::Debug for Change {
     }
 }
 
-impl Spec {
-    /// Plans the change of a running tree from this description to `wanted`. It may be any other tree. New
-    /// disciplines get their seeds from `seed`.
-    ///
-    /// ```
-    /// use fairgate::{Packet, Pool, Time};
-    /// use fairgate_config::Spec;
-    ///
-    /// let running = Spec::inline("fifo limit=100")?;
-    /// let wanted = Spec::inline("tbf rate=20mbit burst=5kb / fq_codel")?;
-    /// let mut pool = Pool::with_capacity(10);
-    /// let mut root = running.build(1)?;
-    /// let id = pool.insert(Packet::of_length(1000))?;
-    /// root.enqueue(id, Time::ZERO, &mut pool);
-    ///
-    /// let change = running.change_to(&wanted, 2)?;
-    /// change.apply(&mut root, Time::from_millis(1), &mut pool)?;
-    /// assert_eq!((root.name(), root.backlog().packets), ("tbf", 1));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    /// Only if a discipline refuses what it accepted when the description was checked.
-    pub fn change_to(&self, wanted: &Spec, seed: u64) -> Result<Change, ChangeError> {
-        self.change_with(wanted, seed, Tables::Now)
-    }
+/// Returns a discipline that has become `wanted`, if a running one of this description accepts the parameters:
+/// a discipline with the same parameters and without packets tries it.
+fn rehearsed<D: Described>(running: &D, wanted: &D) -> Result<Option<Box<dyn Discipline>>, ConfigError> {
+    let mut rehearsing = over(running, 0, Tables::Now, |_, _| Ok(placeholder()))?;
+    let config = wanted.entry().config(wanted.settings())?;
+    let mut pool = Pool::with_capacity(1);
+    let accepts = rehearsing.reconfigure(config.as_ref(), Time::ZERO, &mut pool);
+    Ok(accepts.is_ok().then_some(rehearsing))
+}
 
-    /// Plans the same change for a driver that [refills](Pool::refill) the reserve of its pool, as of
-    /// [`build_for_refills`](Spec::build_for_refills).
-    ///
-    /// # Errors
-    /// As [`change_to`](Spec::change_to).
-    pub fn change_for_refills(&self, wanted: &Spec, seed: u64) -> Result<Change, ChangeError> {
-        self.change_with(wanted, seed, wanted.tables())
-    }
+/// Builds this discipline over the disciplines that `child` returns.
+fn over<D: Described>(
+    tree: &D,
+    seed: u64,
+    tables: Tables,
+    child: impl Fn(u16, &D) -> Result<Box<dyn Discipline>, BuildError>,
+) -> Result<Box<dyn Discipline>, ConfigError> {
+    let children = trees(tree).map(|(minor, tree)| child(minor, tree));
+    let children = children
+        .collect::<Result<_, BuildError>>()
+        .map_err(|error| error.source)?;
+    let parts = Parts::new(children, seed).with_tables(tables);
+    tree.entry().build(tree.settings(), parts)
+}
 
-    fn change_with(&self, wanted: &Spec, seed: u64, tables: Tables) -> Result<Change, ChangeError> {
-        let mut plan = Change::nothing();
-        plan.tables = tables;
-        plan.add(self, wanted, &mut Vec::new(), seed)?;
-        Ok(plan)
+/// Returns the tree of each class, or the inner discipline.
+fn classes_of<D: Described>(tree: &D) -> BTreeMap<u16, &D> {
+    let mut classes = BTreeMap::new();
+    // One by one: collecting would sort them first, for which the kernel's stack is too small.
+    for (minor, tree) in trees(tree) {
+        classes.insert(minor, tree);
     }
+    classes
+}
 
-    /// Plans that this tree takes the place of a running tree whose description is not known. It takes over
-    /// all packets and the statistics of the root.
-    ///
-    /// # Errors
-    /// Only if a discipline refuses what it accepted when the description was checked.
-    pub fn take_over(&self, seed: u64) -> Result<Change, ChangeError> {
-        let mut plan = Change::nothing();
-        plan.replace(None, self, &[], goes_on(Vec::new()), seed)?;
-        Ok(plan)
-    }
-
-    /// Returns a discipline that has become `wanted`, if a running one of this description accepts the
-    /// parameters: a discipline with the same parameters and without packets tries it.
-    fn can_become(&self, wanted: &Spec) -> Result<Option<Box<dyn Discipline>>, ConfigError> {
-        let mut rehearsing = self.build_over(&|_, _| Ok(placeholder()), 0, Tables::Now)?;
-        let config = wanted.entry.config(&wanted.settings)?;
-        let mut pool = Pool::with_capacity(1);
-        let accepts = rehearsing.reconfigure(config.as_ref(), Time::ZERO, &mut pool);
-        Ok(accepts.is_ok().then_some(rehearsing))
-    }
-
-    /// Builds this discipline over the disciplines that `child` returns.
-    fn build_over(
-        &self,
-        child: &BuildChild<'_>,
-        seed: u64,
-        tables: Tables,
-    ) -> Result<Box<dyn Discipline>, ConfigError> {
-        let children = self.trees().map(|(minor, tree)| child(minor, tree));
-        let children = children
-            .collect::<Result<_, BuildError>>()
-            .map_err(|error| error.source)?;
-        let parts = Parts::new(children, seed).with_tables(tables);
-        self.entry.build(&self.settings, parts)
-    }
-
-    /// Returns the tree of each class that is not assigned to hosts, or the inner discipline.
-    fn own_classes(&self) -> BTreeMap<u16, &Spec> {
-        let mut classes: BTreeMap<u16, &Spec> = self.trees().collect();
-        for class in &self.settings.classes {
-            if class.template.is_some() {
-                classes.retain(|minor, _| !class.minors().contains(minor));
-            }
+/// Returns the tree of each class that is not assigned to hosts, or the inner discipline.
+fn own_classes<D: Described>(tree: &D) -> BTreeMap<u16, &D> {
+    let mut classes = classes_of(tree);
+    for class in &tree.settings().classes {
+        if class.template.is_some() {
+            classes.retain(|minor, _| !class.minors().contains(minor));
         }
-        classes
     }
+    classes
+}
+
+fn has_same_settings<D: Described>(one: &D, other: &D) -> bool {
+    // Descriptions share settings: thousands of classes hold the same discipline.
+    core::ptr::eq(one.settings(), other.settings()) || one.settings() == other.settings()
 }
 
 /// Returns the heritage of a discipline whose root or class exists already.
@@ -198,17 +164,43 @@ fn goes_on(classes: Vec<u16>) -> Heritage {
     }
 }
 
-/// Returns a discipline for a class whose own one is elsewhere.
-pub(super) fn placeholder() -> Box<dyn Discipline> {
-    let config = fairgate::fifo::Config::default();
-    Box::new(fairgate::Fifo::node(config).expect("the defaults are valid"))
+/// Returns a discipline for a class whose own one is elsewhere, or that is built only to be checked.
+pub fn placeholder() -> Box<dyn Discipline> {
+    Box::new(Fifo::node(fifo::Config::default()).expect("the defaults are valid"))
 }
 
 impl Change {
-    fn nothing() -> Change {
+    /// Plans the change of a running tree from the description `running` to `wanted`. It may be any other
+    /// tree. New disciplines get their seeds from `seed`, and make their tables at the time that `tables` says.
+    ///
+    /// # Errors
+    /// Only if a discipline refuses what it accepted when the description was checked.
+    pub fn plan<D: Described>(
+        running: &D,
+        wanted: &D,
+        seed: u64,
+        tables: Tables,
+    ) -> Result<Change, ChangeError> {
+        let mut plan = Change::nothing(tables);
+        plan.add(running, wanted, &mut Vec::new(), seed)?;
+        Ok(plan)
+    }
+
+    /// Plans that `wanted` takes the place of a running tree whose description is not known. It takes over
+    /// all packets and the statistics of the root.
+    ///
+    /// # Errors
+    /// As [`plan`](Change::plan).
+    pub fn to_take_over<D: Described>(wanted: &D, seed: u64) -> Result<Change, ChangeError> {
+        let mut plan = Change::nothing(Tables::Now);
+        plan.replace(None, wanted, &[], goes_on(Vec::new()), seed)?;
+        Ok(plan)
+    }
+
+    fn nothing(tables: Tables) -> Change {
         Change {
             needs: Needs::default(),
-            tables: Tables::Now,
+            tables,
             kinds: Vec::new(),
             parameters: Vec::new(),
             replacements: Vec::new(),
@@ -216,8 +208,8 @@ impl Change {
     }
 
     /// The change of a root's parameters, if there is one.
-    pub(super) fn of_parameters<C: Any + Send + Clone + PartialEq>(before: &C, after: &C) -> Change {
-        let mut change = Change::nothing();
+    pub fn of_parameters<C: Any + Send + Clone + PartialEq>(before: &C, after: &C) -> Change {
+        let mut change = Change::nothing(Tables::Now);
         if before != after {
             change.parameters.push(Step {
                 path: Vec::new(),
@@ -229,7 +221,8 @@ impl Change {
     }
 
     /// Returns the same change for a tree that is class `minor` of another discipline.
-    pub(super) fn below(mut self, minor: u16) -> Change {
+    #[must_use]
+    pub fn below(mut self, minor: u16) -> Change {
         let steps = self.parameters.iter_mut().map(|step| &mut step.path);
         let replacements = self
             .replacements
@@ -240,7 +233,7 @@ impl Change {
     }
 
     /// Adds another change of the same tree.
-    pub(super) fn include(&mut self, other: Change) {
+    pub fn include(&mut self, other: Change) {
         self.needs |= other.needs;
         self.kinds.extend(other.kinds);
         self.parameters.extend(other.parameters);
@@ -259,31 +252,30 @@ impl Change {
     }
 
     /// Plans the change of a node and the nodes below it.
-    fn add(
+    fn add<D: Described>(
         &mut self,
-        running: &Spec,
-        wanted: &Spec,
+        running: &D,
+        wanted: &D,
         path: &mut Vec<u16>,
         seed: u64,
     ) -> Result<(), ChangeError> {
         if running == wanted {
             return Ok(());
         }
-        if running.discipline() != wanted.discipline() {
+        if running.entry().about().name != wanted.entry().about().name {
             return self.replace(None, wanted, path, goes_on(Vec::new()), seed);
         }
         let refused = |path: &[u16]| {
             let node_path = path_in_words(path);
             move |source| ChangeError { node_path, source }
         };
-        let is_a_tree = wanted.entry.about().children.are_a_tree();
-        let has_changed = running.settings != wanted.settings;
-        let before: BTreeMap<u16, &Spec> = running.trees().collect();
-        let after: BTreeMap<u16, &Spec> = wanted.trees().collect();
+        let is_a_tree = wanted.entry().about().children.are_a_tree();
+        let has_changed = !has_same_settings(running, wanted);
+        let (before, after) = (classes_of(running), classes_of(wanted));
         let has_same_classes = before.keys().eq(after.keys());
         let in_place = match has_changed {
             true if has_same_classes && !is_a_tree => {
-                let rehearsed = running.can_become(wanted).map_err(refused(path))?;
+                let rehearsed = rehearsed(running, wanted).map_err(refused(path))?;
                 if let Some(rehearsed) = &rehearsed {
                     self.needs |= rehearsed.needs();
                 }
@@ -293,7 +285,7 @@ impl Change {
             false => has_same_classes,
         };
         if in_place && has_changed {
-            let config = |spec: &Spec| spec.entry.config(&spec.settings).map_err(refused(path));
+            let config = |tree: &D| tree.entry().config(tree.settings()).map_err(refused(path));
             self.parameters.push(Step {
                 before: config(running)?,
                 after: config(wanted)?,
@@ -303,15 +295,15 @@ impl Change {
         // A tree keeps the classes that it assigns to hosts, and so does a discipline that stays.
         let (before, after) = match in_place || is_a_tree {
             true => (before, after),
-            false => (running.own_classes(), wanted.own_classes()),
+            false => (own_classes(running), own_classes(wanted)),
         };
         let mut kept = Vec::new();
         for (&minor, tree) in &after {
-            let Some(running) = before.get(&minor) else {
+            let Some(&running) = before.get(&minor) else {
                 continue;
             };
             path.push(minor);
-            self.add(running, tree, path, derive(seed, minor))?;
+            self.add(running, tree, path, seed_of(seed, minor))?;
             path.pop();
             kept.push(minor);
         }
@@ -323,26 +315,26 @@ impl Change {
 
     /// Plans that a new discipline takes the place of the one at `path`: of `running`, if it is the same
     /// discipline.
-    fn replace(
+    fn replace<D: Described>(
         &mut self,
-        running: Option<&Spec>,
-        wanted: &Spec,
+        running: Option<&D>,
+        wanted: &D,
         path: &[u16],
         heritage: Heritage,
         seed: u64,
     ) -> Result<(), ChangeError> {
-        let inherited = &heritage.classes;
-        let child = |minor: u16, tree: &Spec| match inherited.binary_search(&minor) {
+        let (inherited, tables) = (&heritage.classes, self.tables);
+        let child = |minor: u16, tree: &D| match inherited.binary_search(&minor) {
             Ok(_) => Ok(placeholder()),
-            Err(_) => tree.build_with(derive(seed, minor), self.tables),
+            Err(_) => build(tree, seed_of(seed, minor), tables),
         };
         let refused = |source| ChangeError {
             node_path: path_in_words(path),
             source,
         };
-        let mut new = wanted.build_over(&child, seed, self.tables).map_err(refused)?;
+        let mut new = over(wanted, seed, tables, child).map_err(refused)?;
         if let Some(running) = running {
-            let old = running.entry.config(&running.settings).map_err(refused)?;
+            let old = running.entry().config(running.settings()).map_err(refused)?;
             new.prepare_to_take_over(old.as_ref());
         }
         self.needs |= new.needs();
@@ -417,7 +409,7 @@ impl Replacement {
         let mut new = discipline.take().expect("it is applied once");
         let Some((&minor, parent)) = path.split_last() else {
             new.take_over(root.as_mut(), heritage, now, pool);
-            *discipline = Some(std::mem::replace(root, new));
+            *discipline = Some(core::mem::replace(root, new));
             return;
         };
         let mut new = Some(new);

@@ -1,0 +1,123 @@
+//! Trees that are ready to run, made before the qdisc is locked.
+
+use alloc::boxed::Box;
+use core::fmt;
+
+use fairgate::change::{Change, Replaced};
+use fairgate::registry::Tables;
+use fairgate::registry::tree::build;
+use fairgate::{Discipline, Needs};
+
+use crate::form::{Refused, refused};
+use crate::tree::Plan;
+
+/// What refused changes need instead.
+const REMEDY: &str = "replace the qdisc under another handle";
+
+/// A plan, and what was made of it. Once a queue runs it, it is what the next change is planned from.
+pub struct Prepared {
+    plan: Plan,
+    /// What is kept of each packet while it is queued.
+    needs: Needs,
+    made: Made,
+}
+
+/// What was made of a plan. Some parts of it are empty after the queue runs it.
+enum Made {
+    /// The tree, for a new queue.
+    Tree(Box<dyn Discipline>),
+    /// The steps from the running tree to this one.
+    Change(Change),
+    /// What the change has replaced.
+    Replaced {
+        _replaced: Replaced,
+    },
+    Nothing,
+}
+
+impl fmt::Debug for Prepared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Prepared").field(&self.plan).finish()
+    }
+}
+
+impl Prepared {
+    /// Builds the tree of a plan, for a new queue.
+    ///
+    /// # Errors
+    /// If a discipline refuses its settings.
+    pub fn new(plan: Plan, seed: u64) -> Result<Prepared, Refused> {
+        let tree = build(&plan.tree, seed, Tables::Now)?;
+        Ok(Prepared {
+            needs: tree.needs(),
+            made: Made::Tree(tree),
+            plan,
+        })
+    }
+
+    /// Prepares the change from this plan, which a queue runs, to `plan`. What `plan` needs for each packet
+    /// can't be allocated while packets are queued.
+    ///
+    /// # Errors
+    /// Says what is wrong, or what to do instead. Nothing has changed.
+    pub fn change_to(&self, plan: Plan, seed: u64) -> Result<Prepared, Refused> {
+        if plan.slots != self.plan.slots {
+            return refused(format!("slots stay at {}: {REMEDY}", self.plan.slots));
+        }
+        let change = Change::plan(&self.plan.tree, &plan.tree, seed, Tables::Now);
+        let change = change.map_err(|error| match build(&plan.tree, seed, Tables::Now) {
+            // This knows which discipline it is.
+            Err(error) => Refused::from(error),
+            Ok(_) => Refused::new(format!("{error}")),
+        })?;
+        let needs = change.needs();
+        if needs.acknowledgements && !self.needs.acknowledgements {
+            return refused(format!("the running tree keeps no ACKs: {REMEDY}"));
+        }
+        if needs.bytes && !self.needs.bytes {
+            return refused(format!("the running tree keeps no header bytes: {REMEDY}"));
+        }
+        Ok(Prepared {
+            needs: self.needs | needs,
+            made: Made::Change(change),
+            plan,
+        })
+    }
+
+    /// Returns the plan.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Takes the tree, for a new queue.
+    ///
+    /// # Panics
+    /// If it was taken before, or if this is a change.
+    pub(crate) fn take_tree(&mut self) -> Box<dyn Discipline> {
+        match core::mem::replace(&mut self.made, Made::Nothing) {
+            Made::Tree(tree) => tree,
+            _ => panic!("a queue begins with a tree that was built for it"),
+        }
+    }
+
+    /// Takes the change of the running tree.
+    ///
+    /// # Panics
+    /// If it was taken before, or if this is no change.
+    pub(crate) fn take_change(&mut self) -> Change {
+        match core::mem::replace(&mut self.made, Made::Nothing) {
+            Made::Change(change) => change,
+            _ => panic!("a running tree is changed by what was planned for it"),
+        }
+    }
+
+    /// Keeps what a change has replaced until [`settle`](Prepared::settle).
+    pub(crate) fn keep(&mut self, replaced: Replaced) {
+        self.made = Made::Replaced { _replaced: replaced };
+    }
+
+    /// Releases what a change has replaced, where nobody waits.
+    pub fn settle(&mut self) {
+        self.made = Made::Nothing;
+    }
+}
