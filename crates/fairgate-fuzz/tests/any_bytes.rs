@@ -125,7 +125,10 @@ fn seeds_are_valid() {
     }
     for seed in seeds("netlink") {
         let plan = fairgate_kernel::Plan::from_bytes(&seed).expect("a plan");
-        assert!(fairgate_kernel::Prepared::new(plan.clone(), 1).is_ok(), "{plan:?}");
+        assert!(
+            fairgate_kernel::Prepared::new(plan.clone(), 1).is_ok(),
+            "{plan:?}"
+        );
     }
     for file in seeds("capture") {
         let source = std::io::Cursor::new(file);

@@ -117,6 +117,33 @@ pub(crate) fn write_text(text: &str, into: &mut Vec<u8>) {
     into.extend_from_slice(&text.as_bytes()[..end]);
 }
 
+/// Appends a number in as many bytes as it needs: seven bits in each, the lowest first, and a bit that says
+/// whether more follow.
+pub(crate) fn write_short(mut number: u64, into: &mut Vec<u8>) {
+    while number >= 0x80 {
+        into.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    into.push(number as u8);
+}
+
+/// Reads what [`write_short`] has written.
+pub(crate) fn read_short(from: &mut Reader<'_>) -> Result<u64, Refused> {
+    let mut number = 0;
+    for shift in (0..64).step_by(7) {
+        let byte = u8::read(from)?;
+        let part = u64::from(byte & 0x7f);
+        if part << shift >> shift != part {
+            break;
+        }
+        number |= part << shift;
+        if byte & 0x80 == 0 {
+            return Ok(number);
+        }
+    }
+    refused("a number of the tree has more than 64 bits")
+}
+
 macro_rules! numbers {
     ($($number:ty),*) => {$(
         impl Form for $number {

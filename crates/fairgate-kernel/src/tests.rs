@@ -7,7 +7,7 @@ use fairgate_config::{Document, Spec};
 use proptest::prelude::*;
 
 use crate::convert::tree_of;
-use crate::form::{Form, Reader};
+use crate::form::{Form, Reader, write_short};
 use crate::queue::common_key;
 use crate::tree::Reads;
 use crate::{
@@ -21,6 +21,35 @@ fn plan(line: &str) -> Plan {
         cuts: true,
         tree: tree_of(&spec).unwrap(),
     }
+}
+
+/// Returns a plan's bytes with another number in the place of one that they have once.
+fn patched(bytes: &[u8], old: u64, new: u64) -> Vec<u8> {
+    let form = |number| {
+        let mut form = Vec::new();
+        write_short(number, &mut form);
+        form
+    };
+    let old = form(old);
+    let at = bytes.windows(old.len()).position(|window| window == old).unwrap();
+    [&bytes[..at], &form(new), &bytes[at + old.len()..]].concat()
+}
+
+/// A provider's tree fits into a message: 3,000 classes, each with other rates, and what is in them.
+#[test]
+fn thousands_of_classes_fit_into_a_message() {
+    let mut line = "htb default=2 { 1 rate=9gbit".to_owned();
+    for minor in 2..=3001 {
+        line += &format!(
+            "; {minor} parent=1 rate={}kbit ceil={}kbit / fq_codel",
+            100 + minor,
+            9000 + minor
+        );
+    }
+    let plan = plan(&(line + " }"));
+    let bytes = plan.to_bytes();
+    assert!(bytes.len() < 65_000, "{} bytes", bytes.len());
+    assert_eq!(Plan::from_bytes(&bytes).as_ref(), Ok(&plan));
 }
 
 /// Builds a queue, and what its next change is planned from.
@@ -236,12 +265,8 @@ fn a_tree_with_classes_and_filters_classifies() {
 
 #[test]
 fn a_number_out_of_range_is_refused_by_name() {
-    let bytes = plan("fifo limit=10").to_bytes();
-    // The limit is the only number of eight bytes with this value.
-    let ten = 10u64.to_le_bytes();
-    let at = bytes.windows(8).position(|window| window == ten).unwrap();
-    let mut wrong = bytes.clone();
-    wrong[at..at + 8].copy_from_slice(&u64::MAX.to_le_bytes());
+    let bytes = plan("fifo limit=12345").to_bytes();
+    let wrong = patched(&bytes, 12_345, u64::MAX);
     let text = Plan::from_bytes(&wrong).unwrap_err().text;
     assert!(text.starts_with("fifo: `limit` is outside of"), "{text}");
     let mut longer = bytes.clone();
@@ -302,15 +327,11 @@ police = { average = "2mbit", estimator = "250ms 1s" }
 /// A mistake is at the discipline that has it, counted as the description counts them.
 #[test]
 fn a_refusal_says_which_discipline_it_is_about() {
-    let line = "htb default=4 { 2 rate=1mbit / tbf rate=1mbit burst=10kb / fifo limit=77; \
-                3 rate=1mbit / sqf; 4 rate=1mbit / fifo limit=78 }";
+    let line = "htb default=4 { 2 rate=1mbit / tbf rate=1mbit burst=10kb / fifo limit=77777; \
+                3 rate=1mbit / sqf; 4 rate=1mbit / fifo limit=78888 }";
     let bytes = plan(line).to_bytes();
-    for (limit, node) in [(77_u64, 2), (78, 4)] {
-        let limit = limit.to_le_bytes();
-        let at = bytes.windows(8).position(|window| window == limit).unwrap();
-        let mut wrong = bytes.clone();
-        wrong[at..at + 8].copy_from_slice(&u64::MAX.to_le_bytes());
-        let refused = Plan::from_bytes(&wrong).unwrap_err();
+    for (limit, node) in [(77_777, 2), (78_888, 4)] {
+        let refused = Plan::from_bytes(&patched(&bytes, limit, u64::MAX)).unwrap_err();
         assert_eq!(refused.node, Some(node), "{refused}");
         let problem = Spec::inline(line)
             .unwrap()
@@ -374,12 +395,8 @@ fn a_change_keeps_the_state_below_the_root() {
 fn a_refused_change_names_the_discipline() {
     let (_, running) = run(&plan("tbf rate=1mbit burst=2000b / fq_codel"));
     let line = "tbf rate=1mbit burst=2000b / red min=30001b max=90003b";
-    let mut bytes = plan(line).to_bytes();
-    let most = 90_003_u64.to_le_bytes();
-    let at = bytes.windows(8).position(|window| window == most).unwrap();
-    bytes[at..at + 8].copy_from_slice(&20_002_u64.to_le_bytes());
     // Each number alone is in its range.
-    let wrong = Plan::from_bytes(&bytes).unwrap();
+    let wrong = Plan::from_bytes(&patched(&plan(line).to_bytes(), 90_003, 20_002)).unwrap();
     let refused = running.change_to(wrong.clone(), 1).unwrap_err();
     assert_eq!(refused, Prepared::new(wrong, 1).unwrap_err());
     assert_eq!(refused.node, Some(1));

@@ -14,7 +14,7 @@ use fairgate::registry::{
     BuildError, Children, ClassSettings, Entry, ParameterInfo, Registry, Setting, Settings, Unit, Value,
 };
 
-use crate::form::{Form, Reader, Refused, refused, write_text};
+use crate::form::{Form, Reader, Refused, read_short, refused, write_short, write_text};
 
 /// The deepest tree: each discipline inside another one takes some of the kernel's stack.
 pub(crate) const MOST_DEPTH: u8 = 8;
@@ -68,21 +68,38 @@ impl Tree {
         self.entry.about().name
     }
 
-    /// Appends its compact form.
+    /// Appends its compact form. Thousands of classes are alike: one whose parameters are those that the class
+    /// before it has only has their values, and a discipline like the one before it is not repeated.
     pub fn write(&self, into: &mut Vec<u8>) {
         write_text(self.name(), into);
         self.entry.about().children.are_classes().write(into);
-        write_settings(&self.entry.parameters(), &self.settings.own, into);
+        write_names(&self.entry.parameters(), &self.settings.own, into);
+        write_values(&self.settings.own, into);
         (self.settings.classes.len() as u16).write(into);
         let parameters = self.entry.class_parameters();
+        let mut before: Option<&ClassSettings> = None;
         for class in &self.settings.classes {
             class.minor.write(into);
             class.template.write(into);
-            write_settings(&parameters, &class.settings, into);
+            let is_like_it = before.is_some_and(|before| has_same_names(&before.settings, &class.settings));
+            is_like_it.write(into);
+            if !is_like_it {
+                write_names(&parameters, &class.settings, into);
+            }
+            write_values(&class.settings, into);
+            before = Some(class);
         }
         self.settings.classifier.write(into);
         (self.children.len() as u16).write(into);
-        self.children.iter().for_each(|child| child.write(into));
+        let mut before: Option<&Tree> = None;
+        for child in &self.children {
+            let is_like_it = before == Some(child);
+            is_like_it.write(into);
+            if !is_like_it {
+                child.write(into);
+            }
+            before = Some(child);
+        }
     }
 
     /// Reads a tree of built-in disciplines back.
@@ -95,7 +112,9 @@ impl Tree {
             disciplines: MOST_DISCIPLINES,
             memory: MOST_MEMORY,
         };
-        read(from, &mut budget, 1, MOST_DEPTH).map_err(|refused| refused.behind(0))
+        let mut tree = read_alone(from, &mut budget, 1)?;
+        read_children(&mut tree, from, &mut budget, 1, MOST_DEPTH)?;
+        Ok(tree)
     }
 
     /// Checks what no single value shows.
@@ -259,11 +278,8 @@ impl Budget {
     }
 }
 
-/// Reads a tree of which there will be `alike`, in `depth` levels at most.
-fn read(from: &mut Reader<'_>, budget: &mut Budget, alike: u64, depth: u8) -> Result<Tree, Refused> {
-    let Some(below) = depth.checked_sub(1) else {
-        return refused(format!("the tree is deeper than {MOST_DEPTH} disciplines"));
-    };
+/// Reads a discipline of which there will be `alike`, without those inside it.
+fn read_alone(from: &mut Reader<'_>, budget: &mut Budget, alike: u64) -> Result<Tree, Refused> {
     let name = from.text()?;
     let has_classes = bool::read(from)?;
     let mut entries = budget.registry.entries(name);
@@ -271,43 +287,100 @@ fn read(from: &mut Reader<'_>, budget: &mut Budget, alike: u64, depth: u8) -> Re
         return refused("there is no such discipline");
     };
     drop(entries);
-    let of_entry = |refused: Refused| refused.about(&format!("{}:", entry.about().name));
-    let settings = read_all_settings(entry, from).map_err(of_entry)?;
+    let settings = read_all_settings(entry, from).map_err(|refused| of_discipline(refused, entry))?;
     // Sizes that depend on the settings are computed from settings that fit the parameters.
-    budget.spend(entry, &settings, alike)?;
-    let count = u16::read(from)?;
-    let mut tree = Tree {
+    budget.spend(entry, &settings, alike).map_err(at_root)?;
+    Ok(Tree {
         entry,
         settings,
         children: Vec::new(),
-    };
-    let of_class: Vec<u64> = match has_classes {
+    })
+}
+
+/// Reads the disciplines inside one of which there will be `alike`, in `depth` levels with its own at most, and
+/// checks it. Its variables are small: the kernel's stack has one of them for each level.
+fn read_children(
+    tree: &mut Tree,
+    from: &mut Reader<'_>,
+    budget: &mut Budget,
+    alike: u64,
+    depth: u8,
+) -> Result<(), Refused> {
+    let (count, of_class) = classes_of_children(tree, from)?;
+    // A discipline like the one before it is read again from the same bytes, and counts in the budget again.
+    let mut repeated = None;
+    let mut before = 1;
+    for place in 0..count {
+        let inside = |refused: Refused| refused.behind(before);
+        if depth == 1 {
+            let refused = Refused::new(format!("the tree is deeper than {MOST_DEPTH} disciplines"));
+            return Err(inside(refused));
+        }
+        let is_like_it = bool::read(from)?;
+        let mut again = match (is_like_it, repeated) {
+            (false, _) => *from,
+            (true, Some(begin)) => begin,
+            (true, None) => return refused("the first discipline is like none before it"),
+        };
+        repeated = Some(again);
+        let alike = alike.saturating_mul(of_class[place]);
+        tree.children
+            .push(read_alone(&mut again, budget, alike).map_err(inside)?);
+        let child = tree.children.last_mut().expect("it was pushed");
+        read_children(child, &mut again, budget, alike, depth - 1).map_err(inside)?;
+        before += size(child);
+        if !is_like_it {
+            *from = again;
+        }
+    }
+    tree.check().map_err(|refused| of_discipline(refused, tree.entry))
+}
+
+/// Reads the number of disciplines inside one, and returns how many classes hold each.
+#[inline(never)]
+fn classes_of_children(tree: &Tree, from: &mut Reader<'_>) -> Result<(usize, Vec<u64>), Refused> {
+    let count = usize::from(u16::read(from)?);
+    let of_class: Vec<u64> = match tree.entry.about().children.are_classes() {
         true => tree.alike().map(|classes| classes as u64).collect(),
         false => Vec::from([1]),
     };
-    if usize::from(count) > of_class.len() {
-        return refused(format!("{}: more disciplines than classes", entry.about().name));
+    match count <= of_class.len() {
+        true => Ok((count, of_class)),
+        false => {
+            let refused = Refused::new("more disciplines than classes");
+            Err(of_discipline(refused, tree.entry))
+        }
     }
-    for times in of_class.into_iter().take(count.into()) {
-        let child = read(from, budget, alike.saturating_mul(times), below);
-        let before = size(&tree);
-        let inside = |refused: Refused| refused.behind(before);
-        let child = child.map_err(inside)?;
-        tree.children.push(child);
-    }
-    tree.check().map_err(of_entry)?;
-    Ok(tree)
+}
+
+/// Says that it is about this discipline.
+fn of_discipline(refused: Refused, entry: &'static dyn Entry) -> Refused {
+    at_root(refused.about(&format!("{}:", entry.about().name)))
+}
+
+/// Counts from this discipline on.
+fn at_root(refused: Refused) -> Refused {
+    refused.behind(0)
 }
 
 fn read_all_settings(entry: &'static dyn Entry, from: &mut Reader<'_>) -> Result<Settings, Refused> {
-    let own = read_settings(&entry.parameters(), from)?;
+    let parameters = entry.parameters();
+    let names = read_names(&parameters, from)?;
+    let own = read_values(&parameters, &names, from)?;
     let parameters = entry.class_parameters();
-    let mut classes = Vec::new();
+    let (mut classes, mut names) = (Vec::new(), None);
     for _ in 0..u16::read(from)? {
+        let (minor, template) = (Form::read(from)?, Form::read(from)?);
+        let is_like_it = bool::read(from)?;
+        let names = match &mut names {
+            Some(names) if is_like_it => names,
+            None if is_like_it => return refused("the first class is like none before it"),
+            names => names.insert(read_names(&parameters, from)?),
+        };
         classes.push(ClassSettings {
-            minor: Form::read(from)?,
-            template: Form::read(from)?,
-            settings: read_settings(&parameters, from)?,
+            minor,
+            template,
+            settings: read_values(&parameters, names, from)?,
         });
     }
     Ok(Settings {
@@ -317,34 +390,54 @@ fn read_all_settings(entry: &'static dyn Entry, from: &mut Reader<'_>) -> Result
     })
 }
 
-fn write_settings(parameters: &[ParameterInfo], settings: &[Setting], into: &mut Vec<u8>) {
+fn has_same_names(one: &[Setting], other: &[Setting]) -> bool {
+    let names = one.iter().map(|(index, _)| index);
+    names.eq(other.iter().map(|(index, _)| index))
+}
+
+fn write_names(parameters: &[ParameterInfo], settings: &[Setting], into: &mut Vec<u8>) {
     (settings.len() as u16).write(into);
-    for (index, value) in settings {
+    for (index, _) in settings {
         write_text(parameters[*index].name, into);
-        write_value(value, into);
     }
 }
 
-/// Reads settings of `parameters`: each at most once, all that are required, in the order of the parameters.
-fn read_settings(parameters: &[ParameterInfo], from: &mut Reader<'_>) -> Result<Vec<Setting>, Refused> {
-    let mut settings: Vec<Setting> = Vec::new();
+fn write_values(settings: &[Setting], into: &mut Vec<u8>) {
+    settings.iter().for_each(|(_, value)| write_value(value, into));
+}
+
+/// Reads the names of some of `parameters`: each at most once, and all that are required. Returns their places.
+fn read_names(parameters: &[ParameterInfo], from: &mut Reader<'_>) -> Result<Vec<usize>, Refused> {
+    let mut names: Vec<usize> = Vec::new();
     for _ in 0..u16::read(from)? {
         let name = from.text()?;
         let Some(index) = parameters.iter().position(|info| info.name == name) else {
             return refused("it has no such parameter");
         };
-        if settings.iter().any(|(other, _)| *other == index) {
-            return refused(format!("`{}` is given twice", parameters[index].name));
+        if names.contains(&index) {
+            return refused(format!("`{name}` is given twice"));
         }
-        let info = &parameters[index];
-        let value = read_value(info, from).map_err(|refused| refused.about(&format!("`{}`", info.name)))?;
-        settings.push((index, value));
+        names.push(index);
     }
-    let is_missing = |(index, info): &(usize, &ParameterInfo)| {
-        info.default.is_none() && !settings.iter().any(|(given, _)| given == index)
-    };
+    let is_missing =
+        |(index, info): &(usize, &ParameterInfo)| info.default.is_none() && !names.contains(index);
     if let Some((_, info)) = parameters.iter().enumerate().find(is_missing) {
         return refused(format!("`{}` is missing", info.name));
+    }
+    Ok(names)
+}
+
+/// Reads the values of the parameters at these places. Returns them in the order of the parameters.
+fn read_values(
+    parameters: &[ParameterInfo],
+    names: &[usize],
+    from: &mut Reader<'_>,
+) -> Result<Vec<Setting>, Refused> {
+    let mut settings: Vec<Setting> = Vec::with_capacity(names.len());
+    for index in names {
+        let info = &parameters[*index];
+        let value = read_value(info, from).map_err(|refused| refused.about(&format!("`{}`", info.name)))?;
+        settings.push((*index, value));
     }
     settings.sort_unstable_by_key(|(index, _)| *index);
     Ok(settings)
@@ -354,7 +447,7 @@ fn write_value(value: &Value, into: &mut Vec<u8>) {
     match value {
         Value::Number(number) => {
             0u8.write(into);
-            number.write(into);
+            write_short(*number, into);
         }
         Value::Flag(flag) => {
             1u8.write(into);
@@ -383,7 +476,7 @@ fn write_value(value: &Value, into: &mut Vec<u8>) {
 /// Reads a value that fits the parameter.
 fn read_value(info: &ParameterInfo, from: &mut Reader<'_>) -> Result<Value, Refused> {
     let value = match u8::read(from)? {
-        0 => Value::Number(Form::read(from)?),
+        0 => Value::Number(read_short(from)?),
         1 => Value::Flag(Form::read(from)?),
         2 => {
             let given = from.text()?;
@@ -430,7 +523,7 @@ fn read_value(info: &ParameterInfo, from: &mut Reader<'_>) -> Result<Value, Refu
 }
 
 /// The version of the compact form.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// The number of slots without a plan.
 pub const DEFAULT_SLOTS: u32 = 10_240;

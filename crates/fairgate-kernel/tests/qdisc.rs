@@ -35,6 +35,8 @@ fn wrong_input_ends_with_2() {
         (&["add", "lo", "@/nowhere.toml"], "/nowhere.toml"),
         (&["add", "lo", &wrong], "wrong.toml:3:9"),
         (&["add", "lo:x", "sqf"], "hexadecimal"),
+        (&["options"], "usage:"),
+        (&["options", "sqf color=red"], "color"),
     ] {
         let (code, said) = said(arguments);
         assert_eq!(code, 2, "{arguments:?}: {said}");

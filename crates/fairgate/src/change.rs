@@ -251,7 +251,8 @@ impl Change {
         self.parameters.is_empty() && self.replacements.is_empty()
     }
 
-    /// Plans the change of a node and the nodes below it.
+    /// Plans the change of a node and the nodes below it. Its variables are small: the kernel's stack has one of
+    /// them for each level.
     fn add<D: Described>(
         &mut self,
         running: &D,
@@ -265,17 +266,39 @@ impl Change {
         if running.entry().about().name != wanted.entry().about().name {
             return self.replace(None, wanted, path, goes_on(Vec::new()), seed);
         }
-        let refused = |path: &[u16]| {
-            let node_path = path_in_words(path);
-            move |source| ChangeError { node_path, source }
+        let (in_place, kept) = self.add_own(running, wanted, path)?;
+        for &(minor, running, wanted) in &kept {
+            path.push(minor);
+            self.add(running, wanted, path, seed_of(seed, minor))?;
+            path.pop();
+        }
+        if in_place {
+            return Ok(());
+        }
+        let minors = kept.iter().map(|(minor, ..)| *minor).collect();
+        self.replace(Some(running), wanted, path, goes_on(minors), seed)
+    }
+
+    /// Plans the change of a discipline itself, if it can change in place. Returns whether it can, and the classes
+    /// that it keeps, each with the tree that is in it and the one that is wanted.
+    #[inline(never)]
+    fn add_own<'a, D: Described>(
+        &mut self,
+        running: &'a D,
+        wanted: &'a D,
+        path: &[u16],
+    ) -> Result<(bool, Vec<(u16, &'a D, &'a D)>), ChangeError> {
+        let refused = |source| ChangeError {
+            node_path: path_in_words(path),
+            source,
         };
         let is_a_tree = wanted.entry().about().children.are_a_tree();
         let has_changed = !has_same_settings(running, wanted);
-        let (before, after) = (classes_of(running), classes_of(wanted));
+        let (mut before, mut after) = (classes_of(running), classes_of(wanted));
         let has_same_classes = before.keys().eq(after.keys());
         let in_place = match has_changed {
             true if has_same_classes && !is_a_tree => {
-                let rehearsed = rehearsed(running, wanted).map_err(refused(path))?;
+                let rehearsed = rehearsed(running, wanted).map_err(refused)?;
                 if let Some(rehearsed) = &rehearsed {
                     self.needs |= rehearsed.needs();
                 }
@@ -285,32 +308,22 @@ impl Change {
             false => has_same_classes,
         };
         if in_place && has_changed {
-            let config = |tree: &D| tree.entry().config(tree.settings()).map_err(refused(path));
+            let config = |tree: &D| tree.entry().config(tree.settings()).map_err(refused);
             self.parameters.push(Step {
                 before: config(running)?,
                 after: config(wanted)?,
-                path: path.clone(),
+                path: path.to_vec(),
             });
         }
         // A tree keeps the classes that it assigns to hosts, and so does a discipline that stays.
-        let (before, after) = match in_place || is_a_tree {
-            true => (before, after),
-            false => (own_classes(running), own_classes(wanted)),
-        };
-        let mut kept = Vec::new();
-        for (&minor, tree) in &after {
-            let Some(&running) = before.get(&minor) else {
-                continue;
-            };
-            path.push(minor);
-            self.add(running, tree, path, seed_of(seed, minor))?;
-            path.pop();
-            kept.push(minor);
+        if !in_place && !is_a_tree {
+            (before, after) = (own_classes(running), own_classes(wanted));
         }
-        if in_place {
-            return Ok(());
-        }
-        self.replace(Some(running), wanted, path, goes_on(kept), seed)
+        let kept = after.into_iter().filter_map(|(minor, wanted)| {
+            let running = before.get(&minor)?;
+            Some((minor, *running, wanted))
+        });
+        Ok((in_place, kept.collect()))
     }
 
     /// Plans that a new discipline takes the place of the one at `path`: of `running`, if it is the same

@@ -18,6 +18,7 @@ const USAGE: &str = "\
 usage: fairgate-qdisc add|change|replace PLACE TREE [--slots N] [--queue NAME]
        fairgate-qdisc del PLACE
        fairgate-qdisc show DEVICE
+       fairgate-qdisc options TREE [--slots N] [--queue NAME]     (for tc: the attributes, as bytes)
        fairgate-qdisc --help | --version
 PLACE is DEVICE for its root, or DEVICE:MAJOR:MINOR for a class; :HANDLE may follow it. All are hexadecimal.
 TREE is a line, 'tbf rate=20mbit burst=20kb / sqf', or @FILE: the queue of a TOML file, or its queue NAME.";
@@ -89,7 +90,7 @@ type Result<T> = std::result::Result<T, Failure>;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    match run(&arguments).and_then(|text| Ok(print(&text)?)) {
+    match run(&arguments).and_then(|bytes| Ok(print(&bytes)?)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // Not by `eprintln!`, which panics if nobody reads. The exit code tells the same.
@@ -99,17 +100,17 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints `text`. A reader that has enough, like `head`, is no error.
-fn print(text: &str) -> io::Result<()> {
+/// A reader that has enough, like `head`, is no error.
+fn print(bytes: &[u8]) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written,
     }
 }
 
 /// Returns what is to be printed.
-fn run(arguments: &[String]) -> Result<String> {
+fn run(arguments: &[String]) -> Result<Vec<u8>> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let command = *words.first().ok_or(USAGE)?;
     let place = || place(words.get(1).ok_or(USAGE)?);
@@ -120,41 +121,63 @@ fn run(arguments: &[String]) -> Result<String> {
         "del" => {
             let mut socket = Socket::open(libc::NETLINK_ROUTE)?;
             client::delete(&mut socket, &place()?, "fairgate")?;
-            return Ok(String::new());
+            return Ok(Vec::new());
         }
-        "show" => return show(place()?),
-        "--help" | "-h" | "help" => return Ok(format!("{USAGE}\n")),
-        "--version" | "-V" => return Ok(format!("fairgate-qdisc {}\n", env!("CARGO_PKG_VERSION"))),
+        "options" => {
+            let wanted = Wanted::read(&words[1..])?;
+            let options = client::options(&wanted.plan, wanted.text);
+            return Ok(options.map_err(|failed| refused(&wanted.spec, failed))?);
+        }
+        "show" => return Ok(show(place()?)?.into_bytes()),
+        "--help" | "-h" | "help" => return Ok(format!("{USAGE}\n").into_bytes()),
+        "--version" | "-V" => {
+            return Ok(format!("fairgate-qdisc {}\n", env!("CARGO_PKG_VERSION")).into_bytes());
+        }
         _ => return Err(USAGE.into()),
     };
-    let place = place()?;
-    let (mut tree, mut slots, mut queue) = (None, DEFAULT_SLOTS, None);
-    let mut rest = words[2..].iter();
-    while let Some(word) = rest.next() {
-        let mut value = || rest.next().ok_or_else(|| format!("`{word}` needs a value"));
-        match *word {
-            "--slots" => slots = value()?.parse().map_err(|_| "`--slots` is a plain number")?,
-            "--queue" => queue = Some(*value()?),
-            _ if tree.is_none() => tree = Some(*word),
-            _ => {
-                return Err(format!("`{word}` follows the tree; write the tree as one word\n{USAGE}").into());
+    let (place, wanted) = (place()?, Wanted::read(&words[2..])?);
+    let mut socket = Socket::open(libc::NETLINK_ROUTE)?;
+    let put = client::put(&mut socket, &place, make, &wanted.plan, wanted.text);
+    put.map_err(|failed| refused(&wanted.spec, failed))?;
+    Ok(Vec::new())
+}
+
+/// The tree that the user has named, as it is sent.
+struct Wanted<'a> {
+    text: &'a str,
+    spec: Spec,
+    plan: Plan,
+}
+
+impl<'a> Wanted<'a> {
+    /// Reads the words of a tree.
+    fn read(words: &[&'a str]) -> Result<Wanted<'a>> {
+        let (mut tree, mut slots, mut queue) = (None, DEFAULT_SLOTS, None);
+        let mut rest = words.iter();
+        while let Some(word) = rest.next() {
+            let mut value = || rest.next().ok_or_else(|| format!("`{word}` needs a value"));
+            match *word {
+                "--slots" => slots = value()?.parse().map_err(|_| "`--slots` is a plain number")?,
+                "--queue" => queue = Some(*value()?),
+                _ if tree.is_none() => tree = Some(*word),
+                _ => {
+                    let why = format!("`{word}` follows the tree; write the tree as one word\n{USAGE}");
+                    return Err(why.into());
+                }
             }
         }
+        let text = tree.ok_or(USAGE)?;
+        if !(1..=MOST_SLOTS).contains(&slots) {
+            return Err(format!("`--slots` is {slots}, but must be 1 to {MOST_SLOTS}").into());
+        }
+        let spec = read_tree(text, queue)?;
+        let plan = Plan {
+            slots,
+            cuts: !spec.takes_super_packets(),
+            tree: tree_of(&spec).map_err(|error| refused(&spec, error.into()))?,
+        };
+        Ok(Wanted { text, spec, plan })
     }
-    let text = tree.ok_or(USAGE)?;
-    if !(1..=MOST_SLOTS).contains(&slots) {
-        return Err(format!("`--slots` is {slots}, but must be 1 to {MOST_SLOTS}").into());
-    }
-    let spec = read_tree(text, queue)?;
-    let refused = |failed| refused(&spec, failed);
-    let plan = Plan {
-        slots,
-        cuts: !spec.takes_super_packets(),
-        tree: tree_of(&spec).map_err(|error| refused(error.into()))?,
-    };
-    let mut socket = Socket::open(libc::NETLINK_ROUTE)?;
-    client::put(&mut socket, &place, make, &plan, text).map_err(refused)?;
-    Ok(String::new())
 }
 
 /// Returns why a tree is refused, at its place if that is known.

@@ -15,6 +15,6 @@ mod socket;
 
 pub use failed::Failed;
 pub use message::{Message, attribute, text, word};
-pub use qdisc::{CLSACT, Counters, Make, Place, Qdisc, ROOT, delete, list, put};
+pub use qdisc::{CLSACT, Counters, Make, Place, Qdisc, ROOT, delete, list, options, put};
 pub use reader::{Contents, Reader};
 pub use socket::{Socket, Take};

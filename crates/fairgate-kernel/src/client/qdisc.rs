@@ -6,7 +6,7 @@ use std::vec::Vec;
 use fairgate::{Count, DropCounts, DropReason, Statistics};
 
 use super::failed::Failed;
-use super::message::{Message, attribute, text, word};
+use super::message::{HEADER, Message, attribute, text, word};
 use super::socket::Socket;
 use crate::tree::Plan;
 
@@ -83,17 +83,30 @@ pub fn put(socket: &mut Socket, place: &Place, make: Make, plan: &Plan, shown: &
     };
     let mut message = place.message(libc::RTM_NEWQDISC, flags);
     message.text(libc::TCA_KIND, "fairgate");
-    let options = message.begin(libc::TCA_OPTIONS);
     let plan = plan.to_bytes();
-    // Behind the header of the attribute.
-    let begin = message.length() + 4;
-    message.bytes(PLAN, &plan);
-    message.text(TEXT, &shown[..shown.floor_char_boundary(MOST_TEXT)]);
-    message.end(options);
+    // Behind the headers of two attributes.
+    let begin = message.length() + 8;
+    message.bytes(libc::TCA_OPTIONS, &options_with(&plan, shown)?);
     socket.ask(message).map_err(|failed| Failed {
         place: failed.place.and_then(|place| node_of(place, begin, plan.len())),
         ..failed
     })
+}
+
+/// Returns what is in the attribute `TCA_OPTIONS` of a request with this plan, for another program that sends
+/// it.
+///
+/// # Errors
+/// If it is too large for a message.
+pub fn options(plan: &Plan, shown: &str) -> Result<Vec<u8>, Failed> {
+    options_with(&plan.to_bytes(), shown)
+}
+
+fn options_with(plan: &[u8], shown: &str) -> Result<Vec<u8>, Failed> {
+    let mut message = Message::new(0, 0, &[]);
+    message.bytes(PLAN, plan);
+    message.text(TEXT, &shown[..shown.floor_char_boundary(MOST_TEXT)]);
+    Ok(message.finished(0)?.split_off(HEADER))
 }
 
 /// Returns the number of a discipline of a plan from its place in the request: `fairgate_netlink.h`.

@@ -38,6 +38,7 @@ counted() {
         grep -oE '"dequeued":\{"packets":[0-9]+' | grep -oE '[0-9]+$'
 }
 
+must_fail 'autorate. needs a process' in_b fairgate run --kernel --detach /run/home.toml
 start
 tcp 512K > /run/rates
 holds "$(cut -d ' ' -f 1 /run/rates) < 10.3 && $(cut -d ' ' -f 2 /run/rates) < 8.3" 'Mbit/s at the base'

@@ -25,7 +25,6 @@ each() {
 each fairgate-qdisc add va 'tbf rate=50mbit burst=20kb / fq_codel'
 begin_count
 pings 3
-fairgate-qdisc show va > /run/before
 each fairgate-qdisc change va 'tbf rate=50mbit burst=20kb / sqf'
 pings 3
 each fairgate-qdisc change va 'htb default=2 { 1 rate=50mbit; 2 parent=1 rate=20mbit / qfq; 3 parent=1 rate=30mbit / sqf }'

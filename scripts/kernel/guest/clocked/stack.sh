@@ -66,8 +66,8 @@ fairgate-qdisc change va @/run/classes.toml
 tc qdisc del dev va root
 cat /sys/module/sch_fairgate/parameters/stack > /run/deepest
 echo 0 > /sys/module/sch_fairgate/parameters/stack
+figure "bytes of stack: $(tr '\n' ' ' < /run/deepest)"
 for entry in build enqueue dequeue flush statistics dump change delete; do
     bytes=$(awk -v entry=$entry '$1 == entry { print $2 }' /run/deepest)
     holds "$bytes > 100 && $bytes < 8192" "bytes of stack in $entry"
 done
-figure "bytes of stack: $(tr '\n' ' ' < /run/deepest)"

@@ -14,7 +14,7 @@ classes() {
         }
     }' > "$3"
 }
-for count in 10 100 300; do
+for count in 10 100 1000; do
     classes $count 100kbit /run/before.toml
     classes $count 200kbit /run/after.toml
     fairgate-qdisc replace va @/run/before.toml

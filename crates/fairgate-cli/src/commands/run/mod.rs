@@ -351,10 +351,11 @@ fn detached(read: &Reading<'_>, format: Format) -> Result<Outcome, Failure> {
         return Err(NothingToLeave.into());
     }
     let needs = [
-        ("`api`", &plan.endpoints.api),
-        ("`metrics`", &plan.endpoints.metrics),
+        ("`api`", plan.endpoints.api.is_some()),
+        ("`metrics`", plan.endpoints.metrics.is_some()),
+        ("`autorate`", plan.autorate.is_some()),
     ];
-    if let Some((what, _)) = needs.iter().find(|(_, endpoint)| endpoint.is_some()) {
+    if let Some((what, _)) = needs.iter().find(|(_, is_given)| *is_given) {
         return Err(NeedsProcess(what).into());
     }
     plan.fits(None, input::available_memory())?;

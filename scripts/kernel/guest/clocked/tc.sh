@@ -1,0 +1,26 @@
+# The plugin of tc: it takes a tree, changes it, shows it and its counters, as text and as JSON, and says what is
+# wrong with one.
+network
+tc qdisc add dev va root fairgate 'tbf rate=20mbit burst=20kb / sqf'
+begin_count
+pings 5
+tc qdisc show dev va | grep -q "^qdisc fairgate.*tree 'tbf rate=20mbit burst=20kb / sqf'" ||
+    fail 'the tree is not shown'
+tc qdisc change dev va root fairgate 'tbf rate=4mbit burst=20kb / sqf'
+set -- $(tcp 1M)
+holds "$1 < 4.2" 'Mbit/s after a change'
+figure "Mbit/s after a change to 4: $1"
+tc -s qdisc show dev va | tee /run/shown
+grep -q 'marked 0 cut [0-9]* refused 0 change_ns [1-9]' /run/shown || fail 'the counters are not shown'
+tc -s -j qdisc show dev va > /run/json
+grep -q '"tree":"tbf rate=4mbit burst=20kb / sqf".*"change_ns":[1-9]' /run/json ||
+    { cat /run/json; fail 'it is not in the JSON'; }
+tc qdisc replace dev va root fairgate @/examples/office.toml
+tc -s class show dev va > /run/classes
+[ "$(grep -c '^class fairgate' /run/classes)" -eq 2 ] || { cat /run/classes; fail 'not two classes'; }
+must_fail 'color' tc qdisc change dev va root fairgate 'sqf color=red'
+must_fail 'slots stay' tc qdisc change dev va root fairgate sqf --slots 7
+must_fail 'TREE is one word' tc qdisc add dev va root fairgate help
+tc qdisc replace dev va root fairgate
+tc qdisc show dev va | grep -q "tree 'fq_codel'" || fail 'it is not the default'
+pings 3
