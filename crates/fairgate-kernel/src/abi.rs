@@ -377,7 +377,7 @@ pub(crate) unsafe extern "C" fn fgk_flush(queue: *mut Queue) {
     unsafe { (*queue).flush() }
 }
 
-/// Changes the running tree to what was prepared. Returns 0 if a discipline refuses: then nothing has changed.
+/// Changes the running tree as prepared. Returns 0 if a discipline refuses; then nothing has changed.
 ///
 /// # Safety
 /// As of [`fgk_needs`] and [`fgk_settle`].

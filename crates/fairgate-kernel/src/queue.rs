@@ -210,10 +210,10 @@ impl Queue {
         self.link.change(|root, pool| root.flush(pool));
     }
 
-    /// Changes the running tree to that of `prepared`, which was [planned](Prepared::change_to) for it. Packets
-    /// for which there is no room any more are dropped. Of a packet that is queued already, no more is known
-    /// than the running tree read. Nothing is allocated here, unless a discipline does. What was replaced stays
-    /// in `prepared` until it is [settled](Prepared::settle).
+    /// Changes the running tree to that of `prepared`, which was [planned](Prepared::change_to) for it.
+    /// Packets for which there is no room any more are dropped. Of a packet that is queued already, no more
+    /// is known than the running tree read. Nothing is allocated here, unless a discipline does. What was
+    /// replaced stays in `prepared` until it is [settled](Prepared::settle).
     ///
     /// # Errors
     /// Only if a discipline refuses what it accepted in the rehearsal. Nothing has changed then.

@@ -68,8 +68,8 @@ impl Tree {
         self.entry.about().name
     }
 
-    /// Appends its compact form. Thousands of classes are alike: one whose parameters are those that the class
-    /// before it has only has their values, and a discipline like the one before it is not repeated.
+    /// Appends its compact form. Thousands of classes are alike: one that has the parameters of the class
+    /// before it only has their values, and a discipline like the one before it is not repeated.
     pub fn write(&self, into: &mut Vec<u8>) {
         write_text(self.name(), into);
         self.entry.about().children.are_classes().write(into);
@@ -297,8 +297,8 @@ fn read_alone(from: &mut Reader<'_>, budget: &mut Budget, alike: u64) -> Result<
     })
 }
 
-/// Reads the disciplines inside one of which there will be `alike`, in `depth` levels with its own at most, and
-/// checks it. Its variables are small: the kernel's stack has one of them for each level.
+/// Reads the disciplines inside one of which there will be `alike`, in `depth` levels with its own at most,
+/// and checks it. Its variables are small: the kernel's stack has one of them for each level.
 fn read_children(
     tree: &mut Tree,
     from: &mut Reader<'_>,
@@ -406,7 +406,8 @@ fn write_values(settings: &[Setting], into: &mut Vec<u8>) {
     settings.iter().for_each(|(_, value)| write_value(value, into));
 }
 
-/// Reads the names of some of `parameters`: each at most once, and all that are required. Returns their places.
+/// Reads the names of some of `parameters`: each at most once, and all that are required. Returns their
+/// places.
 fn read_names(parameters: &[ParameterInfo], from: &mut Reader<'_>) -> Result<Vec<usize>, Refused> {
     let mut names: Vec<usize> = Vec::new();
     for _ in 0..u16::read(from)? {

@@ -105,8 +105,8 @@ impl fmt::Debug for Change {
     }
 }
 
-/// Returns a discipline that has become `wanted`, if a running one of this description accepts the parameters:
-/// a discipline with the same parameters and without packets tries it.
+/// Returns a discipline that has become `wanted`, if a running one of this description accepts the
+/// parameters: a discipline with the same parameters and without packets tries it.
 fn rehearsed<D: Described>(running: &D, wanted: &D) -> Result<Option<Box<dyn Discipline>>, ConfigError> {
     let mut rehearsing = over(running, 0, Tables::Now, |_, _| Ok(placeholder()))?;
     let config = wanted.entry().config(wanted.settings())?;
@@ -171,7 +171,7 @@ pub fn placeholder() -> Box<dyn Discipline> {
 
 impl Change {
     /// Plans the change of a running tree from the description `running` to `wanted`. It may be any other
-    /// tree. New disciplines get their seeds from `seed`, and make their tables at the time that `tables` says.
+    /// tree. New disciplines get their seeds from `seed`, and make their tables when `tables` says.
     ///
     /// # Errors
     /// Only if a discipline refuses what it accepted when the description was checked.
@@ -251,8 +251,8 @@ impl Change {
         self.parameters.is_empty() && self.replacements.is_empty()
     }
 
-    /// Plans the change of a node and the nodes below it. Its variables are small: the kernel's stack has one of
-    /// them for each level.
+    /// Plans the change of a node and the nodes below it. Its variables are small: the kernel's stack has one
+    /// of them for each level.
     fn add<D: Described>(
         &mut self,
         running: &D,
@@ -279,8 +279,8 @@ impl Change {
         self.replace(Some(running), wanted, path, goes_on(minors), seed)
     }
 
-    /// Plans the change of a discipline itself, if it can change in place. Returns whether it can, and the classes
-    /// that it keeps, each with the tree that is in it and the one that is wanted.
+    /// Plans the change of a discipline itself, if it can change in place. Returns whether it can, and the
+    /// classes that it keeps, each with the tree that is in it and the one that is wanted.
     #[inline(never)]
     fn add_own<'a, D: Described>(
         &mut self,

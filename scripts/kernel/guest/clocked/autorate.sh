@@ -1,5 +1,5 @@
-# Rates that follow the line, where the kernel forwards: by a file, and by pings. What is inside the shaper goes
-# on while its rate changes.
+# Rates that follow the line, where the kernel forwards: by a file, and by pings. What is inside the shaper
+# goes on while its rate changes.
 # Seconds: 300
 network
 ip -n b link set lo up

@@ -27,7 +27,8 @@ begin_count
 pings 3
 each fairgate-qdisc change va 'tbf rate=50mbit burst=20kb / sqf'
 pings 3
-each fairgate-qdisc change va 'htb default=2 { 1 rate=50mbit; 2 parent=1 rate=20mbit / qfq; 3 parent=1 rate=30mbit / sqf }'
+each fairgate-qdisc change va \
+    'htb default=2 { 1 rate=50mbit; 2 parent=1 rate=20mbit / qfq; 3 parent=1 rate=30mbit / sqf }'
 pings 3
 tcp 128K > /dev/null
 [ "$(shown panicked)" -eq 0 ] || fail 'a failed allocation counts as a panic'

@@ -1,5 +1,5 @@
 # How deep the stack of each entry becomes, from the call of Rust on: less than half of the 16 kB that a task
-# has. Each discipline, shapers in shapers as deep as they may be, classes and filters, changes of all of them.
+# has. Each discipline, shapers in shapers as deep as they may be, classes and filters, and their changes.
 # Seconds: 600
 network
 tree fq_codel

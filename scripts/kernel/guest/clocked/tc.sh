@@ -1,5 +1,5 @@
-# The plugin of tc: it takes a tree, changes it, shows it and its counters, as text and as JSON, and says what is
-# wrong with one.
+# The plugin of tc: it takes a tree, changes it, shows it and its counters, as text and as JSON, and says what
+# is wrong with one.
 network
 tc qdisc add dev va root fairgate 'tbf rate=20mbit burst=20kb / sqf'
 begin_count

@@ -1,5 +1,5 @@
-# For how long a change holds the lock of the queue: instructions, for one rate among many classes, while packets
-# wait. The clock of the guest counts them.
+# For how long a change holds the lock of the queue: instructions, of one rate among many classes, and of
+# single disciplines. The clock of the guest counts them.
 # Seconds: 300
 network
 
