@@ -280,16 +280,22 @@ impl Budget {
 
 /// Reads a discipline of which there will be `alike`, without those inside it.
 fn read_alone(from: &mut Reader<'_>, budget: &mut Budget, alike: u64) -> Result<Tree, Refused> {
+    let tree = read_itself(from, &budget.registry)?;
+    // Sizes that depend on the settings are computed from settings that fit the parameters.
+    budget.spend(tree.entry, &tree.settings, alike).map_err(at_root)?;
+    Ok(tree)
+}
+
+// Not inlined: its variables are large, and are not on the stack while sizes are computed.
+#[inline(never)]
+fn read_itself(from: &mut Reader<'_>, registry: &Registry) -> Result<Tree, Refused> {
     let name = from.text()?;
     let has_classes = bool::read(from)?;
-    let mut entries = budget.registry.entries(name);
+    let mut entries = registry.entries(name);
     let Some(entry) = entries.find(|entry| entry.about().children.are_classes() == has_classes) else {
         return refused("there is no such discipline");
     };
-    drop(entries);
     let settings = read_all_settings(entry, from).map_err(|refused| of_discipline(refused, entry))?;
-    // Sizes that depend on the settings are computed from settings that fit the parameters.
-    budget.spend(entry, &settings, alike).map_err(at_root)?;
     Ok(Tree {
         entry,
         settings,
