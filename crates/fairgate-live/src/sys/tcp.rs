@@ -10,7 +10,9 @@ const NOTSENT_LOWAT: libc::c_int = 25;
 
 /// The positions of some fields of `struct tcp_info` (linux/tcp.h), whose layout never changes. It only
 /// grows.
+const OPTIONS: usize = 5;
 const SEND_MSS: usize = 16;
+const RECEIVE_MSS: usize = 20;
 const RTT: usize = 68;
 const CONGESTION_WINDOW: usize = 80;
 const TOTAL_RETRANSMITTED: usize = 100;
@@ -20,6 +22,9 @@ const DATA_SEGMENTS_OUT: usize = 156;
 const DELIVERED: usize = 192;
 /// The length up to the last of these fields.
 const LENGTH: usize = DELIVERED + 4;
+
+/// The bit of the field of options that says that segments have timestamps.
+const TIMESTAMPS: u8 = 1;
 
 /// What the kernel counts for a connection, since its beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,6 +40,10 @@ pub struct TcpFigures {
     pub delivered: u32,
     /// The payload of a full segment that is sent.
     pub segment_payload: u32,
+    /// The payload of a full segment that is received, as far as the kernel has seen one.
+    pub received_payload: u32,
+    /// Whether segments have timestamps: 12 bytes of options.
+    pub has_timestamps: bool,
     /// Segments retransmitted.
     pub retransmissions: u32,
     /// The smoothed round-trip time, µs.
@@ -69,6 +78,8 @@ impl TcpFigures {
             data_segments_out: word(DATA_SEGMENTS_OUT),
             delivered: word(DELIVERED),
             segment_payload: word(SEND_MSS),
+            received_payload: word(RECEIVE_MSS),
+            has_timestamps: info[OPTIONS] & TIMESTAMPS != 0,
             retransmissions: word(TOTAL_RETRANSMITTED),
             rtt_us: word(RTT),
             congestion_window: word(CONGESTION_WINDOW),
@@ -118,7 +129,9 @@ mod tests {
         receiver.read_exact(&mut [0; 5000]).unwrap();
         let received = TcpFigures::of(&receiver).unwrap();
         assert_eq!(received.bytes_received, 5000);
-        assert!(received.data_segments_in > 0);
+        assert!(received.data_segments_in > 0 && received.received_payload > 0);
+        let timestamps = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_timestamps").unwrap();
+        assert_eq!(received.has_timestamps, timestamps.trim() != "0");
         let sent = TcpFigures::of(&sender).unwrap();
         assert!(sent.data_segments_out > 0 && sent.congestion_window > 0);
         assert_eq!((sent.bytes_received, sent.retransmissions), (0, 0));
