@@ -45,6 +45,9 @@ use crate::commands::{compare, completions, list, man, moved, plot, schema, simu
 use crate::commands::{live, welcome};
 use crate::failure::{Failure, Outcome};
 use crate::output::Format;
+#[cfg(feature = "live")]
+#[doc(hidden)]
+pub use crate::tune::any_answer;
 
 /// Packet scheduling and queue management: the same disciplines simulated, live and compared.
 #[derive(Parser)]

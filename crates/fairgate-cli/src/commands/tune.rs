@@ -19,13 +19,14 @@ use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format, Target, Targets};
 use crate::progress;
 use crate::tune::error::TuneError;
+use crate::tune::far::Far;
 use crate::tune::file::{self, Endpoint};
 use crate::tune::measure::{FramingSource, Settings, Stage, measure};
 use crate::tune::measured::{Direction, Measured};
 use crate::tune::page;
+use crate::tune::place::{Named, resolve};
 use crate::tune::search::{Shaper, search};
 use crate::tune::server::Server;
-use crate::tune::session::{Session, resolve};
 use crate::tune::shown;
 use crate::tune::verdict::Verdict;
 
@@ -42,12 +43,16 @@ Examples:
   fairgate tune 192.0.2.1 --dry-run --load 20s --connections 16    longer, with more TCP connections
   fairgate tune 192.0.2.1 -o home.toml --line docsis    a cable modem: its frames count, as behind it
   fairgate tune 192.0.2.1 --dry-run --json     for a script; exit code 1 if packets wait too long under load
+  fairgate tune iperf3://192.0.2.1 --dry-run   the same against an iperf3 server, at port 5201
+  fairgate tune netperf://192.0.2.1:12865 --dry-run    and against a netserver, of netperf 2.5 or later
 
 Measure at the end of the line, by cable, while nobody else uses it. The server should be near and fast: what
 is measured is the slowest part of the way to it. It measures for one client at a time, for two and a half
-minutes at most, and answers probes only to whom it measures for. Its port is needed by TCP and UDP.")]
+minutes at most, and answers probes only to whom it measures for. Its port is needed by TCP and UDP. With a
+server of iperf3 or netperf some figures are missing, and the output says which.")]
 pub(crate) struct Args {
-    /// The server: a name or an address, and its port if it is not 4757
+    /// The server: a name or an address, and its port if it is not 4757; with `iperf3://` or `netperf://`
+    /// before it if it is such a server
     #[arg(required_unless_present = "serve", conflicts_with = "serve")]
     server: Option<String>,
 
@@ -177,14 +182,14 @@ fn serve(address: SocketAddr, format: Format) -> Result<Outcome, Failure> {
 
 /// Measures lines, and shows how far it is.
 struct Measuring {
-    servers: Vec<SocketAddr>,
+    server: Named,
     interrupt: Interrupt,
     format: Format,
 }
 
 fn tune(args: &Args, server: &str, format: Format) -> Result<Outcome, Failure> {
     let measuring = Measuring {
-        servers: resolve(server).map_err(failure)?,
+        server: resolve(server).map_err(failure)?,
         interrupt: Interrupt::catch_while_busy().map_err(Failure::environment)?,
         format,
     };
@@ -199,17 +204,17 @@ fn tune(args: &Args, server: &str, format: Format) -> Result<Outcome, Failure> {
         load: args.load,
         framing: args.line.map_or(FramingSource::Delays, FramingSource::Line),
     };
-    let session = measuring.open().map_err(failure)?;
+    let far = measuring.open().map_err(failure)?;
     let needs_device = !args.dry_run || args.out.is_some();
     let device = match &args.dev {
         Some(device) => device.clone(),
-        None if needs_device => session.interface().map_err(failure)?,
+        None if needs_device => far.place().interface().map_err(failure)?,
         None => String::new(),
     };
-    let server = session.server.ip().to_canonical();
-    let measured = measuring.measure(&session, settings, "").map_err(failure)?;
+    let server = far.place().server.ip().to_canonical();
+    let measured = measuring.measure(&far, settings, "").map_err(failure)?;
     // The server is free for others, and for what follows.
-    drop(session);
+    drop(far);
     let place = Endpoint {
         device: &device,
         server,
@@ -282,21 +287,22 @@ fn shape(
     let first = file::text(line, place, [file::SHARE; 2]);
     let shaper = Shaper::start(&first, &measuring.interrupt)?;
     let again = |load: Duration, what: &str| {
-        let session = measuring.open()?;
+        let far = measuring.open()?;
         let settings = Settings {
             load,
             framing: FramingSource::Earlier,
             ..settings
         };
-        measuring.measure(&session, settings, what)
+        measuring.measure(&far, settings, what)
     };
-    let shares = search(&shaper, line, |[down, up]| {
+    let set = |way, share| shaper.set(way, line.of(way), share);
+    let shares = search(line, set, |[down, up]| {
         let what = format!("shaped to {:.0} % down, {:.0} % up: ", down * 100.0, up * 100.0);
         again(TRIAL.min(settings.load), &what)
     })?;
     for (way, share) in [Direction::Down, Direction::Up].into_iter().zip(shares) {
         if !line.of(way).varies {
-            shaper.set(way, line.of(way), share)?;
+            set(way, share)?;
         }
     }
     let measured = again(settings.load, "shaped: ")?;
@@ -309,10 +315,10 @@ fn shape(
 
 impl Measuring {
     /// Opens a measurement. The server may still end our last one.
-    fn open(&self) -> Result<Session, TuneError> {
+    fn open(&self) -> Result<Far, TuneError> {
         let began = Instant::now();
         loop {
-            match Session::open(&self.servers) {
+            match Far::open(&self.server) {
                 Err(TuneError::Busy(_)) if began.elapsed() < FREE_AGAIN => {
                     thread::sleep(Duration::from_millis(100));
                 }
@@ -322,7 +328,7 @@ impl Measuring {
     }
 
     /// Measures, and shows how far it is: `what` is measured, and the stage.
-    fn measure(&self, session: &Session, settings: Settings, what: &str) -> Result<Measured, TuneError> {
+    fn measure(&self, far: &Far, settings: Settings, what: &str) -> Result<Measured, TuneError> {
         let length = settings.length();
         let bar = progress::trials(length.as_millis() as u64, self.format);
         let is_over = AtomicBool::new(false);
@@ -335,7 +341,7 @@ impl Measuring {
                 }
             });
             let reached = |stage| bar.set_message(format!("{what}{}", describe(stage)));
-            let result = measure(session, settings, &reached, &|| self.interrupt.check().is_err());
+            let result = measure(far, settings, &reached, &|| self.interrupt.check().is_err());
             is_over.store(true, Ordering::Relaxed);
             result
         });

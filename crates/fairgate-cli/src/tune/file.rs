@@ -140,7 +140,7 @@ mod tests {
             loaded_ms: Delays::default(),
             loss_idle: 0.0,
             loss_loaded: 0.0,
-            rpm: 100.0,
+            rpm: Some(100.0),
             over_time: OverTime::default(),
         }
     }
@@ -165,7 +165,11 @@ mod tests {
                 server: "192.0.2.1:4757".to_owned(),
                 connections: 8,
                 load_s: 8.0,
-                mtu: 1500,
+                mtu: Some(1500),
+                packet: 1500,
+                one_way: true,
+                not_measured: Vec::new(),
+                congestion_down: None,
                 round_trip_ms: Delays::default(),
                 down: direction(rates.0, low, varies[0], None),
                 up: direction(rates.1, low, varies[1], framing),

@@ -15,15 +15,16 @@ pub(crate) const CHUNK: usize = 1 << 16;
 const UNSENT: u32 = 1 << 17;
 
 /// Sends as much as the connection takes, as long as `goes_on`, which is told of what was sent at least once
-/// in each [`TICK`]. What is still queued then is discarded, so that what follows finds an idle line.
+/// in each [`TICK`]. What is still queued when the connection is closed is discarded, so that what follows
+/// finds an idle line.
 pub(crate) fn flood(
-    mut stream: TcpStream,
+    mut stream: &TcpStream,
     mut goes_on: impl FnMut(&TcpStream, usize) -> bool,
 ) -> io::Result<()> {
-    limit_unsent(&stream, UNSENT)?;
+    limit_unsent(stream, UNSENT)?;
     // CUBIC leaves slow start at the first delay, and then takes many seconds to fill a deep queue. Reno
     // fills it at once. If this machine's users may not choose it, it is what the machine has.
-    let _ = setsockopt(&stream, sockopt::TcpCongestion, &"reno".into());
+    let _ = setsockopt(stream, sockopt::TcpCongestion, &"reno".into());
     stream.set_write_timeout(Some(TICK))?;
     let bytes = incompressible();
     loop {
@@ -32,15 +33,20 @@ pub(crate) fn flood(
             Err(error) if is_timeout(&error) => 0,
             Err(error) => return Err(error),
         };
-        if !goes_on(&stream, count) {
+        if !goes_on(stream, count) {
             break;
         }
     }
+    discard(stream)
+}
+
+/// Makes a connection discard what it still has to send when it is closed.
+pub(crate) fn discard(stream: &TcpStream) -> io::Result<()> {
     let discard = nix::libc::linger {
         l_onoff: 1,
         l_linger: 0,
     };
-    Ok(setsockopt(&stream, sockopt::Linger, &discard)?)
+    Ok(setsockopt(stream, sockopt::Linger, &discard)?)
 }
 
 /// Bytes that nothing on the way makes fewer (xorshift, Marsaglia 2003).

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::tune::error::TuneError;
 use crate::tune::flood::{CHUNK, flood, is_timeout};
 use crate::tune::measured::Direction;
-use crate::tune::record::Record;
+use crate::tune::record::{Record, Segment, Side};
 use crate::tune::session::Session;
 use crate::tune::wire::{ASKED, BIN, Bin, What};
 
@@ -22,6 +22,8 @@ const TICK: Duration = Duration::from_millis(50);
 /// A direction under load.
 #[derive(Debug, Default)]
 pub(crate) struct Loaded {
+    /// When it began, since the beginning of the measurement.
+    pub(crate) from: Duration,
     /// Payload that was delivered, in bins from the first one on.
     pub(crate) bytes: Vec<u64>,
     /// Round trips of the loading connections, as the sender's kernel smooths them, ms.
@@ -30,6 +32,10 @@ pub(crate) struct Loaded {
     /// answered.
     pub(crate) opened: Vec<f64>,
     pub(crate) answered: Vec<f64>,
+    /// A full segment, if this machine has counted it.
+    pub(crate) segment: Option<Segment>,
+    /// The congestion control of a foreign server's connections, as it says.
+    pub(crate) congestion: Option<String>,
 }
 
 /// Loads a direction with so many connections, for so long, if it is not interrupted.
@@ -50,7 +56,7 @@ pub(crate) fn load(
         let stream = session.connect(open);
         streams.push(stream.map_err(TuneError::system("opening a connection for load"))?);
     }
-    let (began, record) = (Instant::now(), Record::begin());
+    let (from, began, record) = (session.place.now(), Instant::now(), Record::begin());
     let is_over = AtomicBool::new(false);
     let asked = thread::scope(|scope| {
         let asked = scope.spawn(|| ask(session, &is_over));
@@ -59,8 +65,8 @@ pub(crate) fn load(
             .into_iter()
             .map(|stream| {
                 scope.spawn(move || match way {
-                    Direction::Up => send(stream, record, goes_on),
-                    Direction::Down => receive(stream, goes_on),
+                    Direction::Up => send(&stream, record, goes_on),
+                    Direction::Down => receive(&stream, goes_on),
                 })
             })
             .collect();
@@ -77,14 +83,23 @@ pub(crate) fn load(
         Direction::Down => session.record()?.into_iter().skip(before).collect(),
     };
     let (opened, answered) = asked.into_iter().unzip();
-    let most = (length.as_nanos() / BIN.as_nanos()) as usize;
-    let bytes = bins.iter().map(|bin| bin.bytes);
     Ok(Loaded {
-        bytes: bytes.skip_while(|&bytes| bytes == 0).take(most).collect(),
+        from,
+        bytes: delivered(&bins, length),
         own: bins.iter().filter_map(round_trip).collect(),
         opened,
         answered,
+        // The server counts downwards, and the longest packet that passes was found.
+        segment: None,
+        congestion: None,
     })
+}
+
+/// Returns what was delivered in each bin, from the first one with anything on, for so long.
+pub(super) fn delivered(bins: &[Bin], length: Duration) -> Vec<u64> {
+    let most = (length.as_nanos() / BIN.as_nanos()) as usize;
+    let bytes = bins.iter().map(|bin| bin.bytes);
+    bytes.skip_while(|&bytes| bytes == 0).take(most).collect()
 }
 
 /// Waits for a thread. Its panic is ours.
@@ -100,8 +115,8 @@ fn round_trip(bin: &Bin) -> Option<f64> {
 }
 
 /// Sends as long as it goes on, and records what is delivered.
-fn send(stream: TcpStream, record: &Record, goes_on: impl Fn() -> bool) {
-    let mut watched = record.watch(&stream);
+pub(super) fn send(stream: &TcpStream, record: &Record, goes_on: impl Fn() -> bool) {
+    let mut watched = record.watch(stream, Side::Sender);
     // A connection that breaks is one less. If all do, nothing is delivered.
     let _ = flood(stream, |stream, _| {
         watched.look(stream);
@@ -110,7 +125,7 @@ fn send(stream: TcpStream, record: &Record, goes_on: impl Fn() -> bool) {
 }
 
 /// Receives as long as it goes on.
-fn receive(mut stream: TcpStream, goes_on: impl Fn() -> bool) {
+pub(super) fn receive(mut stream: &TcpStream, mut goes_on: impl FnMut() -> bool) {
     let mut bytes = vec![0; CHUNK];
     if stream.set_read_timeout(Some(TICK)).is_err() {
         return;

@@ -9,15 +9,15 @@ use fairgate::cake::Line;
 
 use crate::tune::error::TuneError;
 use crate::tune::estimate::{self, Framing};
-use crate::tune::load::{Loaded, joined, load};
-use crate::tune::measured::{Delays, Direction, Figures, Measured, OverTime};
-use crate::tune::path;
-use crate::tune::probes::{self, Latest, Probed};
+use crate::tune::far::{Beside, Far};
+use crate::tune::load::{Loaded, joined};
+use crate::tune::measured::{Delays, Direction, Figures, Measured, NotMeasured, OverTime};
+use crate::tune::probes::{self, Answer, INTERVAL, Latest, Probed};
+use crate::tune::record::Segment;
 use crate::tune::session::Session;
-use crate::tune::wire::{BIN, PROBE};
+use crate::tune::wire::BIN;
 
-/// The time between two probes, and how long the idle line is probed.
-const INTERVAL: Duration = Duration::from_millis(50);
+/// How long the idle line is probed.
 const IDLE: Duration = Duration::from_secs(2);
 
 /// A queue counts as empty again when a probe waits less than this.
@@ -37,10 +37,29 @@ const LONGEST_FRAMING: Duration = Duration::from_secs(8);
 /// The shortest time between packets of several lengths.
 const CLOSEST: Duration = Duration::from_millis(4);
 
+/// A full packet of most paths, bytes.
+const COMMON: u32 = 1500;
 /// Headers of a TCP segment behind that of IP, bytes: with timestamps, as all common systems send them.
 const TCP_HEADER: u32 = 32;
 /// The header of a frame, bytes.
 const ETHERNET: f64 = 14.0;
+
+/// What is not measured with a server that was made for something else.
+const NO_MTU: NotMeasured = NotMeasured {
+    key: "mtu",
+    figure: "the longest packet that passes",
+    why: "only `fairgate tune --serve` answers packets of a wanted length",
+};
+const NO_FRAMING: NotMeasured = NotMeasured {
+    key: "framing",
+    figure: "framing",
+    why: "only `fairgate tune --serve` answers packets of several lengths; `--line` names the kind of line",
+};
+const NO_RPM: NotMeasured = NotMeasured {
+    key: "rpm",
+    figure: "responsiveness",
+    why: "only `fairgate tune --serve` answers questions, and says what its connections wait",
+};
 
 /// How to measure.
 #[derive(Clone, Copy, Debug)]
@@ -83,59 +102,57 @@ pub(crate) enum Stage {
     Framing,
 }
 
-/// A direction under load, and when that was, since the beginning.
+/// A direction under load, and until when that was, since the beginning.
 struct Load {
     way: Direction,
     loaded: Loaded,
-    from: Duration,
     until: Duration,
 }
 
 /// Measures a line. `reached` is told of each stage. It is given up if it `is_interrupted`.
 pub(crate) fn measure(
-    session: &Session,
+    far: &Far,
     settings: Settings,
     reached: &(dyn Fn(Stage) + Sync),
     is_interrupted: &(dyn Fn() -> bool + Sync),
 ) -> Result<Measured, TuneError> {
     reached(Stage::Path);
-    let mtu = path::mtu(session)?.ok_or(TuneError::NoProbes { sent: 3 })?;
+    let mtu = far.mtu()?;
     let latest = Latest::default();
     let is_over = AtomicBool::new(false);
     let stages = || {
         reached(Stage::Idle);
-        let begun = session.now();
-        wait(IDLE, is_interrupted)?;
-        let idle = begun..session.now();
+        let begun = far.place().now();
+        match far {
+            Far::Own(_) => wait(IDLE, is_interrupted)?,
+            Far::Foreign(foreign) => foreign.idle(IDLE, is_interrupted)?,
+        }
+        let idle = begun..far.place().now();
         let mut loads = Vec::new();
         for way in [Direction::Down, Direction::Up] {
             reached(Stage::Load(way));
-            let from = session.now();
-            let loaded = load(session, way, settings.connections, settings.load, is_interrupted)?;
-            let until = from + settings.load;
-            loads.push(Load {
-                way,
-                loaded,
-                from,
-                until,
-            });
-            await_empty(&latest, is_interrupted)?;
+            let loaded = far.load(way, settings.connections, settings.load, is_interrupted)?;
+            let until = loaded.from + settings.load;
+            loads.push(Load { way, loaded, until });
+            await_empty(&latest, matches!(far, Far::Own(_)), is_interrupted)?;
         }
         Ok((idle, loads))
     };
     let (result, probed) = thread::scope(|scope| {
-        let probed = scope.spawn(|| {
-            let next = || (!is_over.load(Ordering::Relaxed)).then_some((INTERVAL, PROBE));
-            probes::send(session, &latest, next)
-        });
+        let probed = scope.spawn(|| far.probe(&latest, &is_over));
         let result = stages();
         is_over.store(true, Ordering::Relaxed);
         (result, joined(probed))
     });
     let (probed, (idle, loads)) = (probed?, result?);
+    let ip_header = far.place().ip_header() as u32;
+    let segments = loads.iter().filter_map(|load| load.loaded.segment);
+    let counted = segments.map(|segment| segment.length + ip_header).max();
     let raw = Raw {
-        session,
-        mtu,
+        is_ours: matches!(far, Far::Own(_)),
+        ip_header,
+        beside: far.beside(),
+        packet: mtu.or(counted).unwrap_or(COMMON),
         probed,
         idle,
     };
@@ -145,9 +162,9 @@ pub(crate) fn measure(
     }
     let [mut down, mut up] = <[Figures; 2]>::try_from(directions).expect("two were loaded");
     let slower = down.capacity_bps.min(up.capacity_bps);
-    let framings = match settings.framing {
-        FramingSource::Line(line) => [Some(Framing::of(line)); 2],
-        FramingSource::Delays if slower < FASTEST_CELLS_BPS => {
+    let framings = match (settings.framing, far) {
+        (FramingSource::Line(line), _) => [Some(Framing::of(line)); 2],
+        (FramingSource::Delays, Far::Own(session)) if slower < FASTEST_CELLS_BPS => {
             reached(Stage::Framing);
             let found = framings(session, slower, is_interrupted)?;
             // A line of ATM is one in both directions, and the steps of the slower one are the larger ones.
@@ -158,7 +175,7 @@ pub(crate) fn measure(
             };
             [of(found[0], &down), of(found[1], &up)]
         }
-        FramingSource::Delays | FramingSource::Earlier => [None; 2],
+        (FramingSource::Delays | FramingSource::Earlier, _) => [None; 2],
     };
     for (direction, framing) in [&mut down, &mut up].into_iter().zip(framings) {
         direction.framing = framing;
@@ -168,17 +185,39 @@ pub(crate) fn measure(
     let round_trips = round_trips
         .map(|answer| answer.round_trip() as f64 / 1e6)
         .collect();
+    let downloads = loads.iter().filter(|load| load.way == Direction::Down);
+    let congestion_down = downloads.map(|load| &load.loaded.congestion).next();
+    let nothing = || {
+        let sent = raw.window(raw.idle.clone()).count() as u64;
+        match far {
+            Far::Own(_) => TuneError::NoProbes { sent },
+            Far::Foreign(_) => TuneError::NoRoundTrips { sent },
+        }
+    };
     Ok(Measured {
-        server: session.server.to_string(),
+        server: far.place().name(),
         connections: settings.connections,
         load_s: settings.load.as_secs_f64(),
         mtu,
-        round_trip_ms: Delays::of(round_trips).ok_or(TuneError::NoProbes {
-            sent: raw.window(raw.idle.clone()).count() as u64,
-        })?,
+        packet: raw.packet,
+        one_way: raw.is_ours,
+        not_measured: match raw.is_ours {
+            true => Vec::new(),
+            false => not_measured(settings.framing),
+        },
+        congestion_down: congestion_down.cloned().flatten(),
+        round_trip_ms: Delays::of(round_trips).ok_or_else(nothing)?,
         down,
         up,
     })
+}
+
+/// Returns what is not measured with a server that was made for something else.
+fn not_measured(framing: FramingSource) -> Vec<NotMeasured> {
+    match framing {
+        FramingSource::Line(_) => vec![NO_MTU, NO_RPM],
+        FramingSource::Delays | FramingSource::Earlier => vec![NO_MTU, NO_FRAMING, NO_RPM],
+    }
 }
 
 /// Waits for so long.
@@ -193,11 +232,13 @@ fn wait(length: Duration, is_interrupted: &dyn Fn() -> bool) -> Result<(), TuneE
     Ok(())
 }
 
-/// Waits until the queue of a load has drained.
-fn await_empty(latest: &Latest, is_interrupted: &dyn Fn() -> bool) -> Result<(), TuneError> {
+/// Waits until the queue of a load has drained. If it `is_probed` meanwhile, a probe says so. If not, it
+/// takes as long as the last probe has waited.
+fn await_empty(latest: &Latest, is_probed: bool, is_interrupted: &dyn Fn() -> bool) -> Result<(), TuneError> {
     let began = Instant::now();
     wait(2 * INTERVAL, is_interrupted)?;
-    while latest.excess().is_none_or(|excess| excess > EMPTY) && began.elapsed() < DRAINING {
+    let is_full = |excess: Duration| excess > EMPTY && (is_probed || began.elapsed() < excess);
+    while latest.excess().is_none_or(is_full) && began.elapsed() < DRAINING {
         wait(INTERVAL, is_interrupted)?;
     }
     Ok(())
@@ -206,14 +247,19 @@ fn await_empty(latest: &Latest, is_interrupted: &dyn Fn() -> bool) -> Result<(),
 type Window = std::ops::Range<Duration>;
 
 /// What a measurement has, before it is judged.
-struct Raw<'a> {
-    session: &'a Session,
-    mtu: u32,
+struct Raw {
+    /// Whether the server is one of ours.
+    is_ours: bool,
+    /// The header of an IP packet, bytes.
+    ip_header: u32,
+    beside: Beside,
+    /// A full IP packet of the load, bytes.
+    packet: u32,
     probed: Vec<Probed>,
     idle: Window,
 }
 
-impl Raw<'_> {
+impl Raw {
     fn window(&self, window: Window) -> impl Iterator<Item = Probed> + Clone {
         self.probed
             .iter()
@@ -222,34 +268,29 @@ impl Raw<'_> {
     }
 
     fn direction(&self, load: &Load) -> Result<Figures, TuneError> {
-        let delay = |probe: &Probed| {
-            let answer = probe.answer?;
-            Some(match load.way {
-                Direction::Down => answer.down,
-                Direction::Up => answer.up,
-            })
-        };
+        let delay = |probe: &Probed| Some(probe.answer?.delay(load.way));
         let least = self.probed.iter().filter_map(delay).min().unwrap_or(0);
         let waited = |probe: &Probed| Some(delay(probe)?.saturating_sub(least) as f64 / 1e6);
         let delays = |window: &Window| {
             let waited = self.window(window.clone()).filter_map(|probe| waited(&probe));
             Delays::of(waited.collect())
         };
-        let loaded = load.from + FILLING.min(load.until.saturating_sub(load.from) / 2)..load.until;
+        let loaded =
+            load.loaded.from + FILLING.min(load.until.saturating_sub(load.loaded.from) / 2)..load.until;
         let nothing = || TuneError::Nothing {
             direction: load.way.name(),
-            seconds: (load.until - load.from).as_secs_f64(),
+            seconds: (load.until - load.loaded.from).as_secs_f64(),
         };
         let capacity = estimate::capacity(&load.loaded.bytes, BIN)
             .filter(|capacity| capacity.rate > 0.0)
             .ok_or_else(nothing)?;
-        let bps = |payload: f64| self.packets(payload);
+        let bps = |payload: f64| self.packets(payload, load.loaded.segment);
         let interval = BIN * 2;
         let rate_bps = load.loaded.bytes.chunks_exact(2);
         let rate_bps = rate_bps.map(|pair| bps((pair[0] as f64 + pair[1] as f64) / interval.as_secs_f64()));
         let rate_bps: Vec<f64> = rate_bps.collect();
         let delay_ms = (0..rate_bps.len() as u32).map(|index| {
-            let begin = load.from + interval * index;
+            let begin = load.loaded.from + interval * index;
             let waited = self
                 .window(begin..begin + interval)
                 .filter_map(|probe| waited(&probe));
@@ -268,7 +309,15 @@ impl Raw<'_> {
             loaded_ms: delays(&loaded).unwrap_or_default(),
             loss_idle: loss(self.window(self.idle.clone()), load.way),
             loss_loaded: loss(self.window(loaded), load.way),
-            rpm: estimate::responsiveness(&load.loaded.opened, &load.loaded.answered, &load.loaded.own),
+            rpm: self.is_ours.then(|| {
+                let Loaded {
+                    opened,
+                    answered,
+                    own,
+                    ..
+                } = &load.loaded;
+                estimate::responsiveness(opened, answered, own)
+            }),
             over_time: OverTime {
                 interval_s: interval.as_secs_f64(),
                 delay_ms: delay_ms.collect(),
@@ -277,18 +326,17 @@ impl Raw<'_> {
         })
     }
 
-    /// Returns the length of the IP packet of a probe, bytes.
-    fn probe(&self) -> f64 {
-        (PROBE + self.session.headers()) as f64
-    }
-
     /// Converts payload of TCP, bytes per second, to all IP packets, bits per second. Segments are full ones,
     /// and probes pass beside them.
-    fn packets(&self, payload: f64) -> f64 {
-        let ip_header = self.session.headers() as u32 - 8;
-        let in_segment = f64::from(self.mtu.saturating_sub(ip_header + TCP_HEADER).max(1));
-        let probes = self.probe() / INTERVAL.as_secs_f64();
-        (payload / in_segment * f64::from(self.mtu) + probes) * 8.0
+    fn packets(&self, payload: f64, counted: Option<Segment>) -> f64 {
+        let full = Segment {
+            payload: self.packet.saturating_sub(self.ip_header + TCP_HEADER).max(1),
+            length: self.packet - self.ip_header,
+        };
+        let segment = counted.unwrap_or(full);
+        let packet = f64::from(segment.length + self.ip_header);
+        let beside = self.beside.length * self.beside.a_second;
+        (payload / f64::from(segment.payload) * packet + beside) * 8.0
     }
 
     /// Returns what the line sends for IP packets, bits per second.
@@ -297,27 +345,31 @@ impl Raw<'_> {
             Some(framing) => framing.count(length as u64) as f64,
             None => length + ETHERNET,
         };
-        let a_second = 1.0 / INTERVAL.as_secs_f64();
-        let full = f64::from(self.mtu);
-        let segments = (packets / 8.0 - self.probe() * a_second).max(0.0) / full;
-        (segments * on_line(full) + a_second * on_line(self.probe())) * 8.0
+        let Beside { a_second, length } = self.beside;
+        let full = f64::from(self.packet);
+        let segments = (packets / 8.0 - length * a_second).max(0.0) / full;
+        (segments * on_line(full) + a_second * on_line(length)) * 8.0
     }
 }
 
 /// Returns the share of probes, or of their answers, that were lost in a direction: the server says how many
-/// had reached it when it answered.
+/// had reached it when it answered. If it says nothing, both together count for the direction.
 fn loss(probed: impl Iterator<Item = Probed> + Clone, way: Direction) -> f64 {
-    let answered = |(number, probe): (usize, Probed)| Some((number as u64, probe.answer?.count));
-    let mut counts = probed.clone().enumerate().filter_map(answered);
+    let share = |lost: u64, of: u64| lost as f64 / of.max(1) as f64;
+    let counted = |(number, probe): (usize, Probed)| match probe.answer? {
+        Answer::OneWay { count, .. } => Some((number as u64, count)),
+        Answer::RoundTrip(_) => None,
+    };
+    let mut counts = probed.clone().enumerate().filter_map(counted);
     let Some(first) = counts.next() else {
-        return if probed.count() == 0 { 0.0 } else { 1.0 };
+        let lost = probed.clone().filter(|probe| probe.answer.is_none()).count();
+        return share(lost as u64, probed.count() as u64);
     };
     let (mut last, mut answers) = (first, 0u64);
     for count in counts {
         (last, answers) = (count, answers + 1);
     }
     let (sent, arrived) = (last.0 - first.0, last.1.saturating_sub(first.1));
-    let share = |lost: u64, of: u64| lost as f64 / of.max(1) as f64;
     match way {
         Direction::Up => share(sent.saturating_sub(arrived), sent),
         Direction::Down => share(arrived.saturating_sub(answers), arrived),
@@ -354,10 +406,7 @@ fn framings(
             let of_length = probed.iter().filter(|probe| probe.length == length);
             let delays = of_length
                 .filter_map(|probe| probe.answer)
-                .map(|answer| match way {
-                    Direction::Down => answer.down,
-                    Direction::Up => answer.up,
-                });
+                .map(|answer| answer.delay(way));
             delays.min().map(|delay| (length, delay))
         };
         let delays: Vec<(usize, i64)> = estimate::lengths().filter_map(least).collect();
@@ -374,7 +423,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::tune::probes::Answer;
 
     proptest! {
         /// Each probe is lost on its way up, or its answer is, or neither.
@@ -386,7 +434,7 @@ mod tests {
             let mut count = 0;
             let probed: Vec<Probed> = fates.iter().map(|fate| {
                 count += u64::from(*fate != 0);
-                let answer = Answer { up: 0, down: 0, count };
+                let answer = Answer::OneWay { up: 0, down: 0, count };
                 Probed { sent: Duration::ZERO, length: 92, answer: (*fate > 1).then_some(answer) }
             }).collect();
             let of = |lost: u8| fates[1..].iter().filter(|fate| **fate == lost).count() as f64;
@@ -394,6 +442,19 @@ mod tests {
             let down = of(1) / (last as f64 - of(0));
             prop_assert!((loss(probed.iter().copied(), Direction::Up) - up).abs() < 1e-9);
             prop_assert!((loss(probed.iter().copied(), Direction::Down) - down).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn round_trips_are_lost_in_the_loaded_direction() {
+        let probed =
+            [Some(Answer::RoundTrip(7)), None, Some(Answer::RoundTrip(8)), None].map(|answer| Probed {
+                sent: Duration::ZERO,
+                length: 0,
+                answer,
+            });
+        for way in [Direction::Up, Direction::Down] {
+            assert_eq!(loss(probed.into_iter(), way), 0.5);
         }
     }
 

@@ -29,11 +29,30 @@ pub(crate) struct Measured {
     pub(crate) connections: u32,
     pub(crate) load_s: f64,
     /// The longest IP packet that passes in both directions, bytes.
-    pub(crate) mtu: u32,
+    pub(crate) mtu: Option<u32>,
+    /// A full IP packet of the load, bytes.
+    pub(crate) packet: u32,
+    /// Whether delays and losses are those of a direction. If not, they are those of the round trip, and
+    /// count for the direction that is loaded.
+    pub(crate) one_way: bool,
+    pub(crate) not_measured: Vec<NotMeasured>,
+    /// The congestion control with which a server of iperf3 has sent, as it says.
+    pub(crate) congestion_down: Option<String>,
     /// Round trips without load, ms.
     pub(crate) round_trip_ms: Delays,
     pub(crate) down: Figures,
     pub(crate) up: Figures,
+}
+
+/// A figure that the server at the other end has no part in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct NotMeasured {
+    /// The key that is null.
+    pub(crate) key: &'static str,
+    /// The figure in words.
+    #[serde(skip)]
+    pub(crate) figure: &'static str,
+    pub(crate) why: &'static str,
 }
 
 /// A direction.
@@ -56,7 +75,7 @@ pub(crate) struct Figures {
     pub(crate) loss_idle: f64,
     pub(crate) loss_loaded: f64,
     /// Round trips a minute under load.
-    pub(crate) rpm: f64,
+    pub(crate) rpm: Option<f64>,
     pub(crate) over_time: OverTime,
 }
 
@@ -107,8 +126,13 @@ impl Measured {
     /// late. 95th percentile.
     pub(crate) fn avoidable_ms(&self, way: Direction) -> f64 {
         let direction = self.of(way);
-        let packet = f64::from(self.mtu) * 8e3 / direction.capacity_bps;
+        let packet = f64::from(self.packet) * 8e3 / direction.capacity_bps;
         direction.loaded_ms.p95 - direction.idle_ms.p50 - 3.0 * packet
+    }
+
+    /// Returns whether a figure was not measured, because the server has no part in it.
+    pub(crate) fn lacks(&self, key: &str) -> bool {
+        self.not_measured.iter().any(|missing| missing.key == key)
     }
 
     /// Returns a direction.

@@ -4,7 +4,7 @@ use fairgate_report::chart::{Chart, Curve, Scale};
 use fairgate_report::sheet::{Block, Cell, Sheet, Table};
 
 use crate::tune::measured::{Direction, Figures, Measured};
-use crate::tune::shown::{Row, rows};
+use crate::tune::shown::{Row, notes, rows};
 use crate::tune::verdict::Verdict;
 
 /// The colours of the line as it is, and of the shaped one.
@@ -19,7 +19,13 @@ pub(crate) fn page(
     configuration: Option<&str>,
 ) -> String {
     let mut blocks = vec![
-        Block::List(verdict.sentences().map(str::to_owned).collect()),
+        Block::List(
+            verdict
+                .sentences()
+                .map(str::to_owned)
+                .chain(notes(before))
+                .collect(),
+        ),
         Block::Table(table(before, after)),
     ];
     for way in [Direction::Down, Direction::Up] {
@@ -72,8 +78,8 @@ fn table(before: &Measured, after: Option<&Measured>) -> Table {
         let ways = [before]
             .into_iter()
             .chain(after)
-            .flat_map(|line| [&line.down, &line.up]);
-        let cells = ways.map(|way| Cell::Number(show(way)));
+            .flat_map(|line| [(line, &line.down), (line, &line.up)]);
+        let cells = ways.map(|(line, way)| Cell::Number(show(line, way)));
         [Cell::Words((*name).to_owned())]
             .into_iter()
             .chain(cells)

@@ -10,8 +10,12 @@ use std::thread;
 use std::time::Duration;
 
 use crate::tune::error::TuneError;
+use crate::tune::measured::Direction;
 use crate::tune::session::Session;
 use crate::tune::wire::{LONGEST_PROBE, PROBE, Probe};
+
+/// The time between two of them.
+pub(crate) const INTERVAL: Duration = Duration::from_millis(50);
 
 /// How long answers of the last probes are waited for.
 const LAST: Duration = Duration::from_secs(2);
@@ -28,19 +32,37 @@ pub(crate) struct Probed {
 
 /// What an answer says.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Answer {
-    /// The delay up, ns, up to a constant: the server's clock less ours.
-    pub(crate) up: i64,
-    /// The delay down, ns, up to a constant: our clock less the server's.
-    pub(crate) down: i64,
-    /// How many probes had reached the server.
-    pub(crate) count: u64,
+pub(crate) enum Answer {
+    /// The server has a clock, and counts.
+    OneWay {
+        /// The delay up, ns, up to a constant: the server's clock less ours.
+        up: i64,
+        /// The delay down, ns, up to a constant: our clock less the server's.
+        down: i64,
+        /// How many probes had reached the server.
+        count: u64,
+    },
+    /// It took so long, ns.
+    RoundTrip(i64),
 }
 
 impl Answer {
     /// Returns the round trip without the time at the server, ns.
     pub(crate) fn round_trip(&self) -> i64 {
-        self.up.saturating_add(self.down)
+        match *self {
+            Answer::OneWay { up, down, .. } => up.saturating_add(down),
+            Answer::RoundTrip(time) => time,
+        }
+    }
+
+    /// Returns the delay of a direction, ns, up to a constant. A round trip counts for the direction that is
+    /// loaded meanwhile.
+    pub(crate) fn delay(&self, way: Direction) -> i64 {
+        match (*self, way) {
+            (Answer::OneWay { down, .. }, Direction::Down) => down,
+            (Answer::OneWay { up, .. }, Direction::Up) => up,
+            (Answer::RoundTrip(time), _) => time,
+        }
     }
 }
 
@@ -61,7 +83,7 @@ impl Default for Latest {
 }
 
 impl Latest {
-    fn note(&self, round_trip: i64) {
+    pub(super) fn note(&self, round_trip: i64) {
         let round_trip = round_trip.max(0) as u64;
         self.least.fetch_min(round_trip, Ordering::Relaxed);
         self.latest.store(round_trip, Ordering::Relaxed);
@@ -85,16 +107,16 @@ pub(crate) fn send(
     let socket = session.probes()?;
     let mut probed: Vec<Probed> = Vec::new();
     let mut datagram = [0; LONGEST_PROBE];
-    let mut due = session.now();
+    let mut due = session.place.now();
     let mut waiting = next();
     loop {
-        let now = session.now();
+        let now = session.place.now();
         match waiting {
             Some((after, length)) if due + after <= now => {
                 // A probe that is late does not make those behind it come in a burst.
                 due = if now > due + 2 * after { now } else { due + after };
                 let length = length.clamp(PROBE, LONGEST_PROBE);
-                let sent = session.now();
+                let sent = session.place.now();
                 let probe = Probe {
                     token: session.token,
                     number: probed.len() as u32,
@@ -147,7 +169,7 @@ fn receive(
             return Ok(());
         }
     };
-    let now = session.now().as_nanos() as i64;
+    let now = session.place.now().as_nanos() as i64;
     let Some(probe) = Probe::read(&bytes[..received]).filter(|probe| probe.token == session.token) else {
         return Ok(());
     };
@@ -156,7 +178,7 @@ fn receive(
         && sent.answer.is_none()
         && sent.sent.as_nanos() as u64 == probe.sent
     {
-        let answer = Answer {
+        let answer = Answer::OneWay {
             up: (probe.received as i64).wrapping_sub(probe.sent as i64),
             down: now.wrapping_sub(probe.answered as i64),
             count: probe.count,

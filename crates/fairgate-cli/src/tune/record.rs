@@ -1,7 +1,7 @@
-//! What a sender's kernel says of its connections over time.
+//! What this machine's kernel says of connections over time.
 //!
-//! Segments count when they are acknowledged, also those that wait at the receiver for a lost one. What a
-//! receiver's program reads comes in bursts instead, whenever a segment was lost.
+//! Segments count when they are acknowledged, or when they arrive, also those that wait at the receiver for a
+//! lost one. What a receiver's program reads comes in bursts instead, whenever a segment was lost.
 
 use std::net::TcpStream;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,17 +14,51 @@ use crate::tune::wire::{BIN, Bin, MOST_BINS};
 /// The shortest time between two looks at a connection.
 const OFTEN: Duration = Duration::from_millis(20);
 
+/// The header of a TCP segment, and what timestamps add to it, bytes.
+const TCP_HEADER: u32 = 20;
+const TIMESTAMPS: u32 = 12;
+
 /// A record of several connections.
 pub(crate) struct Record {
     began: Instant,
     bins: Mutex<Vec<Bin>>,
+    segment: Mutex<Option<Segment>>,
+}
+
+/// A full segment of TCP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Segment {
+    /// Payload, bytes.
+    pub(crate) payload: u32,
+    /// With the header of TCP, bytes.
+    pub(crate) length: u32,
+}
+
+/// What this machine is to a connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Side {
+    /// What the other end has acknowledged counts.
+    Sender,
+    /// What has arrived here counts.
+    Receiver,
+}
+
+impl Side {
+    /// Returns the segments so far, and the payload of one.
+    fn of(self, figures: &TcpFigures) -> (u32, u32) {
+        match self {
+            Side::Sender => (figures.delivered, figures.segment_payload),
+            Side::Receiver => (figures.data_segments_in, figures.received_payload),
+        }
+    }
 }
 
 /// A connection of a record.
 pub(crate) struct Watched<'a> {
     record: &'a Record,
+    side: Side,
     at: Duration,
-    delivered: u32,
+    segments: u32,
 }
 
 impl Record {
@@ -33,6 +67,7 @@ impl Record {
         Record {
             began: Instant::now(),
             bins: Mutex::default(),
+            segment: Mutex::default(),
         }
     }
 
@@ -51,12 +86,30 @@ impl Record {
         self.locked().clone()
     }
 
+    /// Returns the largest segment so far. `None` before the first one.
+    pub(crate) fn segment(&self) -> Option<Segment> {
+        *self.segment.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Begins to watch a connection. What it has delivered before, such as the request, does not count.
-    pub(crate) fn watch(&self, stream: &TcpStream) -> Watched<'_> {
+    pub(crate) fn watch(&self, stream: &TcpStream, side: Side) -> Watched<'_> {
         Watched {
             record: self,
+            side,
             at: self.now(),
-            delivered: tcp_figures(stream).map_or(0, |figures| figures.delivered),
+            segments: tcp_figures(stream).map_or(0, |figures| side.of(&figures).0),
+        }
+    }
+
+    fn note_segment(&self, payload: u32, has_timestamps: bool) {
+        let header = TCP_HEADER + if has_timestamps { TIMESTAMPS } else { 0 };
+        let segment = Segment {
+            payload,
+            length: payload + header,
+        };
+        let mut largest = self.segment.lock().unwrap_or_else(PoisonError::into_inner);
+        if largest.is_none_or(|largest| largest.payload < payload) {
+            *largest = Some(segment);
         }
     }
 
@@ -100,10 +153,14 @@ impl Watched<'_> {
     }
 
     fn note(&mut self, now: Duration, figures: &TcpFigures) {
-        let segments = figures.delivered.wrapping_sub(self.delivered);
-        let payload = u64::from(segments) * u64::from(figures.segment_payload);
-        self.record.add(self.at, now, payload, figures.rtt_us);
-        (self.at, self.delivered) = (now, figures.delivered);
+        let (segments, payload) = self.side.of(figures);
+        let new = segments.wrapping_sub(self.segments);
+        self.record
+            .add(self.at, now, u64::from(new) * u64::from(payload), figures.rtt_us);
+        if new > 0 {
+            self.record.note_segment(payload, figures.has_timestamps);
+        }
+        (self.at, self.segments) = (now, segments);
     }
 }
 
@@ -119,7 +176,9 @@ mod tests {
         #[test]
         fn bins_have_all_that_was_delivered(steps in vec((1u64..400, 0u32..1000), 1..50)) {
             let record = Record::begin();
-            let mut watched = Watched { record: &record, at: Duration::ZERO, delivered: 0 };
+            let mut watched = Watched {
+                record: &record, side: Side::Sender, at: Duration::ZERO, segments: 0,
+            };
             let (mut now, mut delivered) = (Duration::ZERO, 0);
             for (millis, segments) in steps {
                 now += Duration::from_millis(millis);

@@ -143,11 +143,12 @@ impl Halving {
     }
 }
 
-/// Searches the shares of the capacity for both directions. `measure` measures the line as it is shaped. The
-/// rate of a direction that varies follows the line, and is not searched.
+/// Searches the shares of the capacity for both directions. `set` sets the rate of a direction, and `measure`
+/// measures the line as it is shaped. The rate of a direction that varies follows the line, and is not
+/// searched.
 pub(crate) fn search(
-    shaper: &Shaper,
     line: &Measured,
+    mut set: impl FnMut(Direction, f64) -> Result<(), TuneError>,
     mut measure: impl FnMut([f64; 2]) -> Result<Measured, TuneError>,
 ) -> Result<[f64; 2], TuneError> {
     let ways = [Direction::Down, Direction::Up];
@@ -163,7 +164,7 @@ pub(crate) fn search(
                 continue;
             };
             shares[index] = tried[index].map_or(halving.share(), |tried| SHARES[tried]);
-            shaper.set(way, line.of(way), shares[index])?;
+            set(way, shares[index])?;
         }
         let measured = measure(shares)?;
         for (index, way) in ways.into_iter().enumerate() {
@@ -176,7 +177,95 @@ pub(crate) fn search(
 
 #[cfg(test)]
 mod tests {
+    use fairgate::Rate;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::tune::measured::{Delays, OverTime};
+
+    fn direction(bps: f64, varies: bool, waits: f64) -> Figures {
+        Figures {
+            capacity_bps: bps,
+            low_bps: bps,
+            high_bps: bps,
+            varies,
+            line_bps: bps,
+            framing: None,
+            idle_ms: Delays::default(),
+            loaded_ms: Delays {
+                p95: waits,
+                ..Delays::default()
+            },
+            loss_idle: 0.0,
+            loss_loaded: 0.0,
+            rpm: None,
+            over_time: OverTime::default(),
+        }
+    }
+
+    fn line(down: Figures, up: Figures) -> Measured {
+        Measured {
+            server: String::new(),
+            connections: 8,
+            load_s: 8.0,
+            mtu: None,
+            packet: 1500,
+            one_way: true,
+            not_measured: Vec::new(),
+            congestion_down: None,
+            round_trip_ms: Delays::default(),
+            down,
+            up,
+        }
+    }
+
+    /// Any wait, and what no clock can have measured.
+    fn waits() -> impl Strategy<Value = f64> {
+        prop_oneof![4 => 0.0..200.0f64, 1 => prop::num::f64::ANY]
+    }
+
+    proptest! {
+        /// Whatever is measured, and in whichever order: the search ends after three measurements, all rates
+        /// are those of its shares, and the one that it ends with was found to keep the queue here, or is the
+        /// lowest.
+        #[test]
+        fn any_measurements_end_the_search(
+            bps in (1e3..1e12f64, 1e3..1e12f64), varies: [bool; 2], measured in vec((waits(), waits()), 3)
+        ) {
+            let of = |waits: (f64, f64)| {
+                line(direction(bps.0, varies[0], waits.0), direction(bps.1, varies[1], waits.1))
+            };
+            let line = of((0.0, 0.0));
+            let (mut tried, mut was_here) = (Vec::new(), [Vec::new(), Vec::new()]);
+            let mut answers = measured.into_iter();
+            let ways = [Direction::Down, Direction::Up];
+            let set = |way: Direction, share: f64| {
+                tried.push((way, share));
+                Ok(())
+            };
+            let shares = search(&line, set, |shares| {
+                // A fourth measurement panics.
+                let measured = of(answers.next().unwrap());
+                for (index, way) in ways.into_iter().enumerate() {
+                    was_here[index].push((shares[index], measured.avoidable_ms(way) < HERE_MS));
+                }
+                Ok(measured)
+            });
+            let shares = shares.unwrap();
+            for (way, share) in tried {
+                prop_assert!(!line.of(way).varies && SHARES.contains(&share), "{share}");
+                let rate = file::rate(line.of(way), share);
+                prop_assert!(rate <= Rate::from_bits_per_second(1_000_000_000_000).unwrap(), "{rate:?}");
+            }
+            for ((share, varies), was_here) in shares.into_iter().zip(varies).zip(&was_here) {
+                match varies {
+                    true => prop_assert_eq!(share, file::SHARE),
+                    false => prop_assert!(share == SHARES[0] || was_here.contains(&(share, true))),
+                }
+            }
+        }
+    }
 
     #[test]
     fn halving_finds_the_highest_share_in_three_steps() {

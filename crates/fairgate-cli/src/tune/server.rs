@@ -18,7 +18,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::tune::error::TuneError;
 use crate::tune::flood::{CHUNK, flood, is_timeout};
-use crate::tune::record::Record;
+use crate::tune::record::{Record, Side};
 use crate::tune::wire::{self, Opened, Probe, Request, Token, What};
 
 /// The most connections at a time, of all clients.
@@ -315,8 +315,8 @@ fn receive(mut stream: TcpStream, session: &Session) -> io::Result<()> {
 /// Sends for so long, and records what is delivered.
 fn send(stream: TcpStream, session: &Session, length: Duration) -> io::Result<()> {
     let end = Instant::now() + length;
-    let mut watched = session.record.watch(&stream);
-    flood(stream, |stream, count| {
+    let mut watched = session.record.watch(&stream, Side::Sender);
+    flood(&stream, |stream, count| {
         session.bytes.fetch_add(count as u64, Ordering::Relaxed);
         watched.look(stream);
         !session.is_over() && Instant::now() < end

@@ -112,9 +112,12 @@ fn rest(measured: &Measured) -> String {
     let (way, lost) = worst(|direction| direction.loss_idle);
     if lost > LOSSY {
         let share = lost * 100.0;
+        let way = match measured.one_way {
+            true => way.name(),
+            false => "on their way there or back",
+        };
         return format!(
-            "Without any load it loses {share:.1} % of the packets {}, which no queue can mend.",
-            way.name()
+            "Without any load it loses {share:.1} % of the packets {way}, which no queue can mend."
         );
     }
     let varying: Vec<&str> = [Direction::Down, Direction::Up]

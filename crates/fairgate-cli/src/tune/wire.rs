@@ -7,6 +7,9 @@
 
 use std::time::Duration;
 
+/// The port if none is given. Nobody has registered it.
+pub(crate) const PORT: u16 = 4757;
+
 /// The first bytes of every message: the protocol and its version.
 const MAGIC: [u8; 8] = *b"fgtune 1";
 

@@ -168,6 +168,122 @@ fn a_deep_buffer_in_one_direction_is_named() {
     );
 }
 
+/// Starts an iperf3 server on the right host. Without the program it says that the test was skipped.
+fn iperf3(network: &Network, test: &str) -> Option<Program> {
+    let installed = Command::new("iperf3").arg("--version").output();
+    if installed.is_err() {
+        say(&format!(
+            "SKIPPED: {test} needs `iperf3`; `make tools` installs it"
+        ));
+        return None;
+    }
+    let server = Program::start(network.right.command("iperf3").args(["-s", "--forceflush"]));
+    until("the iperf3 server listens", || {
+        let listening = network
+            .right
+            .command("ss")
+            .args(["-Htln", "sport = :5201"])
+            .output();
+        !listening.expect("ss of iproute2").stdout.is_empty()
+    });
+    Some(server)
+}
+
+/// Both directions of the line, its delay and its buffers: 413 packets of 1514 bytes are 250 ms at 20 Mbit/s.
+#[test]
+fn a_line_is_measured_with_an_iperf3_server() {
+    const TEST: &str = "a_line_is_measured_with_an_iperf3_server";
+    let Some(_watched) = live(TEST) else {
+        return;
+    };
+    let network = Network::build().unwrap();
+    let _line = line(&network, &deep("5mbit", 103), &deep("20mbit", 413));
+    let Some(server) = iperf3(&network, TEST) else {
+        return;
+    };
+    let address = format!("iperf3://{}", Network::RIGHT);
+    let words = [&address, "--dry-run", "--json", "--load", "4s"];
+    let output = output(&mut tune(&network.left, &words));
+    let document = document(&output);
+    say(&format!("MEASURED: {}", summary(&document)));
+    assert_eq!(output.status.code(), Some(1), "{document}");
+    assert_eq!(document["server"], format!("{address}:5201"));
+    has_rate(&document, "down", 20e6);
+    has_rate(&document, "up", 5e6);
+    for way in ["down", "up"] {
+        let waits = number(&document, &format!("/{way}/loaded_ms/p95"));
+        assert!(
+            (150.0..=300.0).contains(&waits),
+            "{waits} ms in a buffer of 250 ms"
+        );
+        assert_eq!(document["verdict"][format!("bufferbloat_{way}")], "much");
+        assert_eq!(document[way]["loss_idle"], 0.0);
+        for key in ["framing", "rpm"] {
+            assert_eq!(document[way][key], Value::Null);
+        }
+    }
+    let round_trip = number(&document, "/round_trip_ms/p50");
+    assert!(
+        (10.0..14.0).contains(&round_trip),
+        "{round_trip} ms over a path of 10 ms"
+    );
+    assert_eq!(
+        (&document["mtu"], &document["one_way"]),
+        (&Value::Null, &false.into())
+    );
+    assert_eq!(
+        (&document["packet"], &document["congestion_down"]),
+        (&1500.into(), &"reno".into())
+    );
+    let missing = document["not_measured"].as_array().unwrap();
+    let keys: Vec<&Value> = missing.iter().map(|missing| &missing["key"]).collect();
+    assert_eq!(keys, ["mtu", "framing", "rpm"]);
+    // Each test has ended as the server expects it, and it was not disturbed by what timed the line.
+    server.signal(Signal::SIGINT);
+    let served = server.output();
+    let text =
+        String::from_utf8_lossy(&served.stdout).into_owned() + &String::from_utf8_lossy(&served.stderr);
+    assert_eq!(text.matches("Accepted connection").count(), 3, "{text}");
+    assert!(
+        !text.contains("error") && !text.contains("unexpectedly"),
+        "{text}"
+    );
+}
+
+#[test]
+fn an_iperf3_server_that_is_busy_or_none_is_named() {
+    const TEST: &str = "an_iperf3_server_that_is_busy_or_none_is_named";
+    let Some(_watched) = live(TEST) else {
+        return;
+    };
+    let network = Network::build().unwrap();
+    let _line = line(&network, &managed("100mbit"), &managed("100mbit"));
+    let Some(_server) = iperf3(&network, TEST) else {
+        return;
+    };
+    let message = |words: &[&str]| {
+        let output = output(tune(&network.left, words).args(["--dry-run", "--json", "--load", "3s"]));
+        assert_eq!(output.status.code(), Some(3));
+        document(&output)["errors"][0]["message"].to_string()
+    };
+    let address = format!("iperf3://{}", Network::RIGHT);
+    let _ours = self::server(&network);
+    let of_another = message(&[&format!("{address}:4757")]);
+    assert!(of_another.contains("is no `iperf3 -s`"), "{of_another}");
+    let mut other = network.left.command("iperf3");
+    let _other = Program::start(other.args(["-c", Network::RIGHT, "-t", "60", "-b", "1M"]));
+    until("the other client is served", || {
+        let connections = ["-Htn", "state", "established", "sport = :5201"];
+        let served = network.right.command("ss").args(connections).output();
+        String::from_utf8_lossy(&served.expect("ss of iproute2").stdout)
+            .lines()
+            .count()
+            == 2
+    });
+    let busy = message(&[&address]);
+    assert!(busy.contains("measures another line now"), "{busy}");
+}
+
 /// Returns whether the left host has the device of a run.
 fn is_shaped(network: &Network) -> bool {
     call(&network.left, "ip", &["-brief", "link"]).contains("fairgate0")
