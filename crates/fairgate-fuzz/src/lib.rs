@@ -23,6 +23,7 @@ mod netlink;
 mod script;
 mod subscribers;
 mod trace;
+mod tune;
 
 pub use api::api;
 pub use capture::capture;
@@ -35,3 +36,4 @@ pub use netlink::netlink;
 pub use script::script;
 pub use subscribers::subscribers;
 pub use trace::trace;
+pub use tune::tune;

@@ -123,6 +123,9 @@ fn seeds_are_valid() {
     for seed in seeds("subscribers") {
         assert!(fairgate_fuzz::subscribers(&seed), "{}", text(seed));
     }
+    for seed in seeds("tune") {
+        assert!(fairgate_fuzz::tune(&seed), "{}", String::from_utf8_lossy(&seed));
+    }
     for seed in seeds("netlink") {
         let plan = fairgate_kernel::Plan::from_bytes(&seed).expect("a plan");
         assert!(
@@ -205,5 +208,10 @@ proptest! {
     #[test]
     fn trace(bytes in inputs("trace")) {
         fairgate_fuzz::trace(&bytes);
+    }
+
+    #[test]
+    fn tune(bytes in inputs("tune")) {
+        fairgate_fuzz::tune(&bytes);
     }
 }
