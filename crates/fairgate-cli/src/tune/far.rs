@@ -10,7 +10,7 @@ use crate::tune::load::{Loaded, load};
 use crate::tune::measured::Direction;
 use crate::tune::path;
 use crate::tune::place::{Named, Place};
-use crate::tune::probes::{self, INTERVAL, Latest, Probed};
+use crate::tune::probes::{self, Beside, INTERVAL, Latest, Probed};
 use crate::tune::session::Session;
 use crate::tune::wire::PROBE;
 
@@ -18,14 +18,6 @@ pub(crate) enum Far {
     /// A `fairgate tune --serve`.
     Own(Session),
     Foreign(Foreign),
-}
-
-/// What passes in a direction beside its load, because the measurement needs it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Beside {
-    /// IP packets a second, and their length, bytes.
-    pub(super) a_second: f64,
-    pub(super) length: f64,
 }
 
 impl Far {
@@ -71,13 +63,11 @@ impl Far {
     pub(super) fn beside(&self) -> Beside {
         match self {
             Far::Own(session) => Beside {
+                every: INTERVAL,
                 a_second: 1.0 / INTERVAL.as_secs_f64(),
                 length: (PROBE + session.headers()) as f64,
             },
-            Far::Foreign(foreign) => {
-                let (a_second, length) = foreign.round_trip_packets();
-                Beside { a_second, length }
-            }
+            Far::Foreign(foreign) => foreign.beside(),
         }
     }
 

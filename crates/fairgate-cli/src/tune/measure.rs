@@ -9,10 +9,10 @@ use fairgate::cake::Line;
 
 use crate::tune::error::TuneError;
 use crate::tune::estimate::{self, Framing};
-use crate::tune::far::{Beside, Far};
+use crate::tune::far::Far;
 use crate::tune::load::{Loaded, joined};
 use crate::tune::measured::{Delays, Direction, Figures, Measured, NotMeasured, OverTime};
-use crate::tune::probes::{self, Answer, INTERVAL, Latest, Probed};
+use crate::tune::probes::{self, Answer, Beside, INTERVAL, Latest, Probed};
 use crate::tune::record::Segment;
 use crate::tune::session::Session;
 use crate::tune::wire::BIN;
@@ -285,9 +285,13 @@ impl Raw {
             .filter(|capacity| capacity.rate > 0.0)
             .ok_or_else(nothing)?;
         let bps = |payload: f64| self.packets(payload, load.loaded.segment);
-        let interval = BIN * 2;
-        let rate_bps = load.loaded.bytes.chunks_exact(2);
-        let rate_bps = rate_bps.map(|pair| bps((pair[0] as f64 + pair[1] as f64) / interval.as_secs_f64()));
+        // A probe in each.
+        let bins = (self.beside.every.as_nanos() / BIN.as_nanos()).max(2) as usize;
+        let interval = BIN * bins as u32;
+        let rate_bps = load.loaded.bytes.chunks_exact(bins).map(|bytes| {
+            let bytes: f64 = bytes.iter().map(|&bytes| bytes as f64).sum();
+            bps(bytes / interval.as_secs_f64())
+        });
         let rate_bps: Vec<f64> = rate_bps.collect();
         let delay_ms = (0..rate_bps.len() as u32).map(|index| {
             let begin = load.loaded.from + interval * index;
@@ -345,7 +349,7 @@ impl Raw {
             Some(framing) => framing.count(length as u64) as f64,
             None => length + ETHERNET,
         };
-        let Beside { a_second, length } = self.beside;
+        let Beside { a_second, length, .. } = self.beside;
         let full = f64::from(self.packet);
         let segments = (packets / 8.0 - length * a_second).max(0.0) / full;
         (segments * on_line(full) + a_second * on_line(length)) * 8.0

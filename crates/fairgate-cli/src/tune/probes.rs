@@ -20,6 +20,16 @@ pub(crate) const INTERVAL: Duration = Duration::from_millis(50);
 /// How long answers of the last probes are waited for.
 const LAST: Duration = Duration::from_secs(2);
 
+/// What probes take of a direction.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Beside {
+    /// The time between two probes.
+    pub(crate) every: Duration,
+    /// IP packets a second, and their length, bytes.
+    pub(crate) a_second: f64,
+    pub(crate) length: f64,
+}
+
 /// A probe that was sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Probed {

@@ -9,8 +9,7 @@ pub(crate) type Row = (&'static str, fn(&Measured, &Figures) -> String);
 
 const ROUND_TRIP: &str = "Waiting and loss are of the round trip, of TCP connections that were opened \
                           meanwhile. They count for the direction that is loaded.";
-const MAY_NOT_FILL: &str = "and may not fill a deep queue: under download packets then wait longer than was \
-                            seen. A longer `--load` shows more of it.";
+const MAY_NOT_FILL: &str = "and may not fill a deep queue: in other downloads packets may wait longer.";
 const NOT_MEASURED: &str = "not measured";
 
 const ROWS: [Row; 9] = [

@@ -1,8 +1,8 @@
 //! The control connection of an iperf3 server: `iperf3 -s`, from version 3.0 on.
 //!
 //! A test begins with a cookie, which all its connections send. The server then leads: each of its messages
-//! is a state, one byte. Parameters and results are JSON behind their length. This machine's kernel counts, so
-//! all that matters of the results is the congestion control.
+//! is a state, one byte. Parameters and results are JSON behind their length. This machine's kernel counts,
+//! so all that matters of the results is the congestion control.
 
 use std::io::{self, Read, Write};
 
@@ -37,7 +37,7 @@ pub(super) enum State {
 }
 
 /// What a test is to do.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Test {
     pub(super) connections: u32,
     /// Seconds. The server ends it some time after them if we do not.
@@ -45,7 +45,7 @@ pub(super) struct Test {
     /// The server sends.
     pub(super) is_reverse: bool,
     /// The congestion control of the server's sockets. `None` leaves it to the server.
-    pub(super) congestion: Option<&'static str>,
+    pub(super) congestion: Option<String>,
 }
 
 impl Test {
@@ -61,8 +61,8 @@ impl Test {
         if self.is_reverse {
             parameters["reverse"] = true.into();
         }
-        if let Some(congestion) = self.congestion {
-            parameters["congestion"] = congestion.into();
+        if let Some(congestion) = &self.congestion {
+            parameters["congestion"] = congestion.as_str().into();
         }
         parameters
     }
@@ -97,8 +97,8 @@ pub(super) fn start(mut control: impl Read + Write) -> Result<(), Stop> {
     await_state(&mut control, State::TestRunning)
 }
 
-/// Ends a test as the server expects it. It is free for the next one then. Returns the congestion control that
-/// its connections had, if it says so: from version 3.2 on.
+/// Ends a test as the server expects it. It is free for the next one then. Returns the congestion control
+/// that its connections had, if it says so: from version 3.2 on.
 pub(super) fn end(mut control: impl Read + Write) -> Result<Option<String>, Stop> {
     tell(&mut control, State::TestEnd)?;
     await_state(&mut control, State::ExchangeResults)?;
@@ -216,7 +216,7 @@ mod tests {
             connections: 3,
             seconds: 8,
             is_reverse: true,
-            congestion: Some("reno"),
+            congestion: Some("reno".to_owned()),
         };
         let mut server = Answers::of(server);
         let outcome = super::converse(&mut server, &[b'a'; COOKIE], &test);

@@ -10,7 +10,7 @@ mod stop;
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,7 @@ use crate::tune::kind::Kind;
 use crate::tune::load::{Loaded, delivered, joined, receive, send};
 use crate::tune::measured::Direction;
 use crate::tune::place::{Named, PATIENCE, Place};
-use crate::tune::probes::{Latest, Probed};
+use crate::tune::probes::{Beside, Latest, Probed};
 use crate::tune::record::{Record, Side};
 
 /// How long the server may take to be free for the next test. It ends the last one first.
@@ -42,6 +42,8 @@ pub(crate) struct Foreign {
     pub(crate) place: Place,
     /// A control connection of iperf3 whose test has not begun.
     opened: Mutex<Option<Opened>>,
+    /// The congestion control of an iperf3 server before we have named one, if it has said so.
+    congestion: Mutex<Option<String>>,
     /// When round trips are measured.
     gate: Gate,
 }
@@ -71,6 +73,7 @@ impl Foreign {
         Ok(Foreign {
             place,
             opened: Mutex::new(opened),
+            congestion: Mutex::default(),
             gate: Gate::default(),
         })
     }
@@ -80,10 +83,14 @@ impl Foreign {
         handshakes::measure(&self.place, &self.gate, latest, is_over)
     }
 
-    /// Returns what measuring round trips takes of a direction: IP packets a second, and their length, bytes.
-    pub(crate) fn round_trip_packets(&self) -> (f64, f64) {
-        let a_second = handshakes::PACKETS / handshakes::INTERVAL.as_secs_f64();
-        (a_second, handshakes::LENGTH + self.place.ip_header() as f64)
+    /// Returns what measuring round trips takes of a direction.
+    pub(crate) fn beside(&self) -> Beside {
+        let every = handshakes::INTERVAL;
+        Beside {
+            every,
+            a_second: handshakes::PACKETS / every.as_secs_f64(),
+            length: handshakes::LENGTH + self.place.ip_header() as f64,
+        }
     }
 
     /// Waits for so long in a test in which nobody sends.
@@ -92,7 +99,9 @@ impl Foreign {
         length: Duration,
         is_interrupted: &(dyn Fn() -> bool + Sync),
     ) -> Result<(), TuneError> {
-        self.run(None, 1, length, is_interrupted).map(drop)
+        let loaded = self.run(None, 1, length, is_interrupted)?;
+        *locked(&self.congestion) = loaded.congestion;
+        Ok(())
     }
 
     /// Loads a direction with so many connections, for so long, if it is not interrupted.
@@ -158,7 +167,7 @@ impl Foreign {
         })
     }
 
-    /// Ends a test, or gives it up. Returns the congestion control of the server's connections, if it says so.
+    /// Ends a test, or gives it up. Returns the congestion control of the server's connections, if it tells.
     fn end(&self, running: &Running, is_interrupted: bool) -> Result<Option<String>, TuneError> {
         let control = running.controls.first();
         let control = control.filter(|_| self.place.kind == Kind::Iperf3);
@@ -186,28 +195,29 @@ impl Foreign {
         connections: u32,
         length: Duration,
     ) -> Result<Running, TuneError> {
+        let own = locked(&self.congestion).clone();
         let is_reverse = way == Some(Direction::Down);
-        let test = iperf3::Test {
+        let test = |congestion| iperf3::Test {
             connections,
             seconds: length.as_secs_f64().ceil() as u64,
             is_reverse,
-            congestion: is_reverse.then_some(CONGESTION),
+            congestion,
         };
-        let begun = match self.attempt(&test) {
-            // Systems other than Linux may not have it. Some servers then close the connection, others say so.
-            Err(Stop::Refused(_) | Stop::Broken(_)) if test.congestion.is_some() => {
-                self.attempt(&iperf3::Test {
-                    congestion: None,
-                    ..test
-                })
-            }
-            other => other,
+        // Servers before 3.19 keep the congestion control that a client has named for all that follow. So the
+        // test after a download names theirs again. Systems other than Linux may not have Reno. Such a server
+        // closes the connection, or says that it has an error.
+        let begun = match is_reverse {
+            true => match self.attempt(&test(Some(CONGESTION.to_owned()))) {
+                Err(Stop::Broken(_) | Stop::Refused(_)) => self.attempt(&test(own)),
+                other => other,
+            },
+            false => self.attempt(&test(own)),
         };
         begun.map_err(|stop| failed(&self.place, stop))
     }
 
     fn attempt(&self, test: &iperf3::Test) -> Result<Running, Stop> {
-        let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let opened = locked(&self.opened).take();
         let (control, cookie) = match opened {
             Some(opened) => opened,
             None => self.greet_again()?,
@@ -281,8 +291,13 @@ impl Foreign {
     }
 }
 
-/// Runs the control connection of a whole test with a server that answers with these bytes. Returns whether it
-/// went well.
+/// The lock is held for a moment only, and what it guards is whole at any time.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs the control connection of a whole test with a server that answers with these bytes. Returns whether
+/// it went well.
 pub(super) fn converse(kind: Kind, is_reverse: bool, answers: &[u8]) -> bool {
     let mut server = Answers::of(answers);
     match kind {
@@ -291,7 +306,7 @@ pub(super) fn converse(kind: Kind, is_reverse: bool, answers: &[u8]) -> bool {
                 connections: 8,
                 seconds: 8,
                 is_reverse,
-                congestion: is_reverse.then_some(CONGESTION),
+                congestion: is_reverse.then(|| CONGESTION.to_owned()),
             };
             iperf3::converse(&mut server, &[0; iperf3::COOKIE], &test).is_ok()
         }
