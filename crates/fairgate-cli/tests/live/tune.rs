@@ -1,8 +1,12 @@
 //! `fairgate tune` on lines whose rate, framing and buffer are known: runs in the router between two hosts.
 
 use std::process::{Command, Output};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use fairgate_live::testbed::{Namespace, Network};
+use fairgate_run_api::Change;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
@@ -168,6 +172,63 @@ fn a_deep_buffer_in_one_direction_is_named() {
     );
 }
 
+/// Rates of a download over LTE, Mbit/s: each holds for some hundred milliseconds.
+const LTE: [u32; 6] = [24, 6, 15, 30, 9, 18];
+
+/// The rate of the line changes all the time, downwards only.
+#[test]
+fn a_line_that_varies_gets_a_rate_that_follows_it() {
+    let Some(_watched) = live("a_line_that_varies_gets_a_rate_that_follows_it") else {
+        return;
+    };
+    let network = Network::build().unwrap();
+    let line = line(&network, &deep("8mbit", 200), &deep("24mbit", 400));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("home.toml");
+    let is_over = AtomicBool::new(false);
+    let (code, document) = thread::scope(|scope| {
+        scope.spawn(|| {
+            for rate in LTE.iter().cycle() {
+                if is_over.load(Ordering::Relaxed) {
+                    break;
+                }
+                let changed = line.remote().change(Change {
+                    from: Some("right".to_owned()),
+                    lines: vec![format!("queue change root rate={rate}mbit")],
+                    ..Change::default()
+                });
+                changed.unwrap_or_else(|error| panic!("{error}"));
+                thread::sleep(Duration::from_millis(700));
+            }
+        });
+        let measured = measured(&network, &["--load", "8s", "-o", file.to_str().unwrap()]);
+        is_over.store(true, Ordering::Relaxed);
+        measured
+    });
+    assert_eq!(code, Some(1), "{document}");
+    assert_eq!(document["down"]["varies"], true, "{document}");
+    assert_eq!(document["up"]["varies"], false, "{document}");
+    has_rate(&document, "up", 8e6);
+    let (low, high) = (
+        number(&document, "/down/low_bps"),
+        number(&document, "/down/high_bps"),
+    );
+    assert!(low < 12e6 && high > 20e6, "{low} to {high}");
+    let wrong = document["verdict"]["wrong"].to_string();
+    assert!(
+        wrong.contains("changes from one half second to the next (down)"),
+        "{wrong}"
+    );
+    let text = std::fs::read_to_string(&file).unwrap();
+    let reflects = format!(
+        "[run.autorate]\nreflectors = [\"{}\"]\ningress = {{ min",
+        Network::RIGHT
+    );
+    assert!(text.contains(&reflects) && !text.contains("egress = {"), "{text}");
+    let mut check = Command::new(env!("CARGO_BIN_EXE_fairgate"));
+    assert!(output(check.arg("check").arg(&file)).status.success(), "{text}");
+}
+
 /// Starts an iperf3 server on the right host. Without the program it says that the test was skipped.
 fn iperf3(network: &Network, test: &str) -> Option<Program> {
     let installed = Command::new("iperf3").arg("--version").output();
@@ -189,6 +250,14 @@ fn iperf3(network: &Network, test: &str) -> Option<Program> {
     Some(server)
 }
 
+/// Returns the congestion control with which the iperf3 server sends.
+fn congestion(network: &Network) -> Value {
+    let arguments = ["-c", Network::RIGHT, "-R", "-t", "1", "--json"];
+    let ended: Value = serde_json::from_str(&call(&network.left, "iperf3", &arguments)).unwrap();
+    let congestion = ended.pointer("/end/sender_tcp_congestion").cloned();
+    congestion.unwrap_or_else(|| panic!("{ended}"))
+}
+
 /// Both directions of the line, its delay and its buffers: 413 packets of 1514 bytes are 250 ms at 20 Mbit/s.
 #[test]
 fn a_line_is_measured_with_an_iperf3_server() {
@@ -203,7 +272,9 @@ fn a_line_is_measured_with_an_iperf3_server() {
     };
     let address = format!("iperf3://{}", Network::RIGHT);
     let words = [&address, "--dry-run", "--json", "--load", "4s"];
+    let own = congestion(&network);
     let output = output(&mut tune(&network.left, &words));
+    assert_eq!(congestion(&network), own, "the server sends as it did before");
     let document = document(&output);
     say(&format!("MEASURED: {}", summary(&document)));
     assert_eq!(output.status.code(), Some(1), "{document}");
@@ -243,7 +314,7 @@ fn a_line_is_measured_with_an_iperf3_server() {
     let served = server.output();
     let text =
         String::from_utf8_lossy(&served.stdout).into_owned() + &String::from_utf8_lossy(&served.stderr);
-    assert_eq!(text.matches("Accepted connection").count(), 3, "{text}");
+    assert_eq!(text.matches("Accepted connection").count(), 3 + 2, "{text}");
     assert!(
         !text.contains("error") && !text.contains("unexpectedly"),
         "{text}"
