@@ -69,7 +69,10 @@ fn stranger(kind: Kind) -> &'static str {
              the address if it is such a server"
         }
         Kind::Iperf3 => "name the port of an iperf3 server, version 3.0 or later: iperf3://192.0.2.1:5201",
-        Kind::Netperf => "name the port of a netserver, version 2.5 or later: netperf://192.0.2.1:12865",
+        Kind::Netperf => {
+            "name the port of a netserver, version 2.5 or later, without a passphrase: \
+             netperf://192.0.2.1:12865"
+        }
     }
 }
 

@@ -1,13 +1,15 @@
 //! Client and server on the loopback interface: what is measured, and what is refused.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use crate::tune::error::TuneError;
+use crate::tune::far::Far;
 use crate::tune::load::load;
+use crate::tune::measure::{FramingSource, Settings, measure};
 use crate::tune::measured::Direction;
 use crate::tune::path;
 use crate::tune::place::{Named, resolve};
@@ -176,7 +178,7 @@ fn a_stranger_is_no_server() {
         b"",
         &[0xff; 64],
     ] {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         thread::scope(|scope| {
             scope.spawn(|| {
@@ -186,5 +188,94 @@ fn a_stranger_is_no_server() {
             let opened = Session::open(&named(address));
             assert!(matches!(opened, Err(TuneError::Stranger { .. })));
         });
+    }
+}
+
+/// What netserver does: a message of 656 bytes on the control connection is answered with the port of the
+/// data, which is sent or taken until the client closes it.
+fn serve_netperf(mut control: TcpStream) {
+    let mut request = [0; 656];
+    if control.read_exact(&mut request).is_err() {
+        // A connection that only times the line.
+        return;
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let kind = u32::from_be_bytes(request[..4].try_into().unwrap());
+    let mut answer = [0; 656];
+    answer[..4].copy_from_slice(&(kind + 1).to_be_bytes());
+    let port = u32::from(listener.local_addr().unwrap().port());
+    answer[32..36].copy_from_slice(&port.to_be_bytes());
+    control.write_all(&answer).unwrap();
+    let (mut data, _) = listener.accept().unwrap();
+    let mut bytes = [0; 1 << 14];
+    match kind {
+        10 => while data.read(&mut bytes).is_ok_and(|count| count > 0) {},
+        94 => while data.write(&bytes).is_ok() {},
+        kind => panic!("{kind}"),
+    }
+}
+
+#[test]
+fn a_netserver_fills_both_directions() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for control in listener.incoming() {
+            thread::spawn(|| serve_netperf(control.unwrap()));
+        }
+    });
+    let far = Far::open(&resolve(&format!("netperf://{address}")).unwrap()).unwrap();
+    let settings = Settings {
+        connections: 2,
+        load: Duration::from_secs(3),
+        framing: FramingSource::Delays,
+    };
+    let measured = measure(&far, settings, &|_| {}, &|| false).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(measured.server, format!("netperf://{address}"));
+    assert_eq!(
+        (measured.mtu, measured.one_way, measured.congestion_down),
+        (None, false, None)
+    );
+    let missing: Vec<&str> = measured.not_measured.iter().map(|missing| missing.key).collect();
+    assert_eq!(missing, ["mtu", "framing", "rpm"]);
+    for direction in [&measured.down, &measured.up] {
+        assert!(direction.capacity_bps > 1e6, "{direction:?}");
+        assert_eq!(
+            (direction.framing, direction.rpm, direction.loss_idle),
+            (None, None, 0.0)
+        );
+    }
+    assert!(
+        (0.0..50.0).contains(&measured.round_trip_ms.p50),
+        "{:?}",
+        measured.round_trip_ms
+    );
+}
+
+/// Who answers as no server of iperf3 or netperf does is named, and nothing is awaited for ever.
+#[test]
+fn a_stranger_is_no_server_of_iperf3_or_netperf() {
+    for kind in ["iperf3", "netperf"] {
+        for answer in [&b"SSH-2.0-OpenSSH_9.2\r\n"[..], b"", &[0; 700]] {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let address = listener.local_addr().unwrap();
+            thread::spawn(move || {
+                for stream in listener.incoming() {
+                    // Who only times the line may have gone.
+                    let _ = stream.unwrap().write_all(answer);
+                }
+            });
+            let settings = Settings {
+                connections: 1,
+                load: Duration::from_secs(3),
+                framing: FramingSource::Delays,
+            };
+            let named = resolve(&format!("{kind}://{address}")).unwrap();
+            let measured = Far::open(&named).and_then(|far| measure(&far, settings, &|_| {}, &|| false));
+            assert!(
+                matches!(measured, Err(TuneError::Stranger { .. })),
+                "{kind}: {measured:?}"
+            );
+        }
     }
 }

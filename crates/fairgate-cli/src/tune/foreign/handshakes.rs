@@ -169,7 +169,9 @@ fn opened(stream: &TcpStream) -> Option<TcpFigures> {
 /// Returns the round trip of a connection that took so long to open. `None` if it had lost its segment.
 fn answer(figures: &TcpFigures, took: Duration) -> Option<Answer> {
     let round_trip = Duration::from_micros(figures.rtt_us.into());
-    let is_measured = !round_trip.is_zero() && took.saturating_sub(round_trip) < LOST;
+    // A busy machine looks late, and has lost nothing.
+    let is_lost = figures.retransmissions > 0 && took.saturating_sub(round_trip) >= LOST;
+    let is_measured = !round_trip.is_zero() && !is_lost;
     is_measured.then_some(Answer::RoundTrip(round_trip.as_nanos() as i64))
 }
 
@@ -249,5 +251,26 @@ mod tests {
             let discarded: Vec<bool> = probed.iter().map(|probe| probe.answer.is_none()).collect();
             prop_assert_eq!(discarded, lost);
         }
+    }
+
+    #[test]
+    fn a_connection_that_was_sent_again_is_lost_unless_the_round_trip_is_that_long() {
+        let time = |rtt_us: u32, retransmissions: u32, took_ms: u64| {
+            let figures = TcpFigures {
+                rtt_us,
+                retransmissions,
+                ..TcpFigures::default()
+            };
+            answer(&figures, Duration::from_millis(took_ms)).map(|answer| answer.round_trip() / MS)
+        };
+        assert_eq!(time(20_000, 0, 20), Some(20));
+        // This machine has looked late.
+        assert_eq!(time(20_000, 0, 900), Some(20));
+        // Ours was lost.
+        assert_eq!(time(20_000, 1, 1020), None);
+        // The queue holds more than a second.
+        assert_eq!(time(1_400_000, 1, 1400), Some(1400));
+        // The kernel could not tell which of both was answered.
+        assert_eq!(time(0, 1, 1020), None);
     }
 }

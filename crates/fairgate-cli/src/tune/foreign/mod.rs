@@ -273,7 +273,11 @@ impl Foreign {
                 .place
                 .connect()
                 .map_err(TuneError::system("opening a test"))?;
-            ports.push(netperf::prepare(&control, &test).map_err(|stop| failed(&self.place, stop))?);
+            ports.push(netperf::prepare(&control, &test).map_err(|stop| match stop {
+                // A server of something else closes the connection, or waits for more.
+                Stop::Broken(_) => self.place.stranger(),
+                stop => failed(&self.place, stop),
+            })?);
             controls.push(control);
         }
         let streams = thread::scope(|scope| {
