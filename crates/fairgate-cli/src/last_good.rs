@@ -7,15 +7,14 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::DirBuilder;
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::io::{self, Read};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use fairgate_config::folder::{Folder, folder_of};
 use miette::Diagnostic;
-use nix::unistd::geteuid;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -54,12 +53,20 @@ pub(crate) enum NoCopy {
     Unusable { path: String, source: io::Error },
 }
 
+/// Makes the folder of a file in which a run keeps something, if it is missing.
+pub(crate) fn make_folder(file: &Path) -> io::Result<()> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder_of(file))?;
+    file.file_name().ok_or(io::ErrorKind::IsADirectory)?;
+    Ok(())
+}
+
 impl LastGood {
     /// Prepares the place of the copy. Its folder is made if it is missing.
     pub(crate) fn at(path: &Path) -> io::Result<LastGood> {
-        let folder = folder_of(path);
-        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        path.file_name().ok_or(io::ErrorKind::IsADirectory)?;
+        make_folder(path)?;
         Ok(LastGood {
             path: path.to_owned(),
             writing: Arc::default(),
@@ -85,15 +92,7 @@ impl LastGood {
     }
 
     fn read(&self) -> io::Result<Document> {
-        let folder = Folder::of(&self.path)?;
-        folder.check_exchange()?;
-        let file = folder.open_file(self.name())?;
-        let found = file.metadata()?;
-        let owners = [0, geteuid().as_raw()];
-        if !found.is_file() || !owners.contains(&found.uid()) || found.mode() & 0o022 != 0 {
-            let message = "it is no file that only this user and root may write to";
-            return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
-        }
+        let file = Folder::of(&self.path)?.open_trusted(self.name())?;
         let mut text = String::new();
         file.take(LARGEST).read_to_string(&mut text)?;
         let document: Document = serde_json::from_str(&text)?;
@@ -139,18 +138,8 @@ impl LastGood {
 
     /// Writes the copy. The old one stays until the new one is whole.
     fn write(&self, document: &Document) -> io::Result<()> {
-        let folder = Folder::of(&self.path)?;
-        folder.check_exchange()?;
-        let mut name = self.name().to_owned();
-        name.push(".new");
-        // What is left of a run that was killed meanwhile.
-        match folder.remove(&name) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let mut file = folder.create_own(&name)?;
-        file.write_all(serde_json::to_string_pretty(document)?.as_bytes())?;
-        file.sync_all()?;
-        folder.rename(&name, self.name())
+        let text = serde_json::to_string_pretty(document)?;
+        Folder::of(&self.path)?.replace(self.name(), text.as_bytes())?;
+        Ok(())
     }
 }

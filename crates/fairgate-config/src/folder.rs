@@ -17,7 +17,7 @@
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata};
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Component, Path, PathBuf};
@@ -299,6 +299,43 @@ impl Folder {
     pub fn open_file(&self, name: &OsStr) -> io::Result<File> {
         let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
         Ok(openat(&self.opened, name, flags, Mode::empty())?.into())
+    }
+
+    /// Opens the file of this name for reading, if only this user and root may write to it. A link is not
+    /// followed, and a pipe does not block.
+    ///
+    /// # Errors
+    /// Fails if there is no such file, or if others may write to it or exchange it.
+    pub fn open_trusted(&self, name: &OsStr) -> io::Result<File> {
+        self.check_exchange()?;
+        let file = self.open_file(name)?;
+        let found = file.metadata()?;
+        if !found.is_file() || is_other(found.uid()) || found.mode() & 0o022 != 0 {
+            let message = "it is no file that only this user and root may write to";
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
+        }
+        Ok(file)
+    }
+
+    /// Makes a file that only this user may use, in place of the one of this name, which stays until the new
+    /// one is whole and on the disk. Returns the new one, to write more behind this content.
+    ///
+    /// # Errors
+    /// Fails if others may exchange files here, or if the system refuses.
+    pub fn replace(&self, name: &OsStr, content: &[u8]) -> io::Result<File> {
+        self.check_exchange()?;
+        let mut draft = name.to_owned();
+        draft.push(".new");
+        // What is left of a process that was killed meanwhile.
+        match self.remove(&draft) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = self.create_own(&draft)?;
+        file.write_all(content)?;
+        file.sync_all()?;
+        self.rename(&draft, name)?;
+        Ok(file)
     }
 
     /// Gives a file another name in this folder, in place of the file that had it.
@@ -696,7 +733,7 @@ mod tests {
         );
         let (reader, writer) = io::pipe().unwrap();
         let pipe = format!("/proc/self/fd/{}", writer.as_raw_fd());
-        io::Write::write_all(&mut create(Path::new(&pipe)).unwrap(), b"through").unwrap();
+        create(Path::new(&pipe)).unwrap().write_all(b"through").unwrap();
         drop(writer);
         assert_eq!(io::read_to_string(reader).unwrap(), "through");
         let opened = Folder::open(folder.path()).unwrap();
