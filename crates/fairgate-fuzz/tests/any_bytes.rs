@@ -126,6 +126,9 @@ fn seeds_are_valid() {
     for seed in seeds("tune") {
         assert!(fairgate_fuzz::tune(&seed), "{}", String::from_utf8_lossy(&seed));
     }
+    for seed in seeds("history") {
+        assert!(fairgate_fuzz::history(&seed));
+    }
     for seed in seeds("netlink") {
         let plan = fairgate_kernel::Plan::from_bytes(&seed).expect("a plan");
         assert!(
@@ -163,6 +166,11 @@ proptest! {
     #[test]
     fn headers(bytes in inputs("headers")) {
         fairgate_fuzz::headers(&bytes);
+    }
+
+    #[test]
+    fn history(bytes in inputs("history")) {
+        fairgate_fuzz::history(&bytes);
     }
 
     #[test]

@@ -36,8 +36,8 @@ pub struct LaterFiles<'a> {
     pub socket: &'a Path,
     /// The unix socket of the API, which it removes.
     pub api: Option<&'a Path>,
-    /// A file that it replaces by a new one, again and again.
-    pub kept: Option<&'a Path>,
+    /// Files that it replaces by new ones, again and again.
+    pub kept: &'a [PathBuf],
     /// Files, and folders of files, that it replaces by new ones if a client changes them, as far as its user
     /// may do that. No privilege is kept for it.
     pub written: &'a [PathBuf],
@@ -162,8 +162,9 @@ impl LaterFiles<'_> {
     /// Returns the first file or folder that this thread can't use as the run will have to.
     fn inaccessible(&self) -> Option<PathBuf> {
         let unread = self.read.iter().find(|file| !may(file, AccessFlags::R_OK));
-        let mut sockets = [Some(self.socket), self.api, self.kept].into_iter().flatten();
-        unread.cloned().or_else(|| sockets.find_map(unwritable_folder))
+        let sockets = [Some(self.socket), self.api].into_iter().flatten();
+        let mut made = sockets.chain(self.kept.iter().map(PathBuf::as_path));
+        unread.cloned().or_else(|| made.find_map(unwritable_folder))
     }
 }
 

@@ -35,6 +35,7 @@ mod socket;
 mod subscribed;
 pub mod subscribers;
 
+pub use history::HistoryFile;
 pub use http::{ControlError, Doors, ServerHandle, openapi, page};
 pub use metrics::MOST_CLASSES;
 pub use run::{Owner, Reserver, Run, mistakes_of};

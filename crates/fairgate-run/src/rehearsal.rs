@@ -21,7 +21,7 @@ use http_body_util::BodyExt;
 use tokio::runtime::{Builder, Runtime};
 use tower_service::Service;
 
-use crate::history::Reader;
+use crate::history::{self, History, Reader};
 use crate::http::api::{Routes, router};
 use crate::http::guard::{Client, Rules};
 use crate::http::shared::{Shared, new_instance};
@@ -305,6 +305,7 @@ fn no_subscribers() -> Result<Subscribers, FileError> {
 pub struct Stage {
     runtime: Runtime,
     reader: Mutex<Reader>,
+    history: Arc<Mutex<History>>,
     router: Router,
     client: Client,
 }
@@ -354,6 +355,7 @@ impl Stage {
                 .build()
                 .expect("a runtime without sockets"),
             reader: Mutex::new(Reader::new(run, Arc::clone(shared.history()))),
+            history: Arc::clone(shared.history()),
             router: router(shared, rules, Routes::Offered(offer)),
             client: Client::Process {
                 user: 0,
@@ -363,6 +365,24 @@ impl Stage {
         };
         stage.read();
         stage
+    }
+
+    /// Returns the history as a file keeps it, if it has points.
+    pub fn kept(&self) -> Option<Vec<u8>> {
+        history::kept(&self.lock(), "")
+    }
+
+    /// Has the history begin with what a file says at the next reading.
+    ///
+    /// # Errors
+    /// Says what is wrong with the file.
+    pub fn recall(&self, file: &[u8]) -> Result<(), String> {
+        let ends = INTERFACES.map(str::to_owned);
+        history::recall(&mut self.lock(), file, &ends, "").map_err(|wrong| wrong.to_string())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, History> {
+        self.history.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reads the run for the history, as a thread of the API does each second.

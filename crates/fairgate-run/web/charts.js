@@ -309,14 +309,18 @@ function lonely(values) {
 function sum(list) {
   const [first] = list;
   if (!first) return [];
-  return first.marked_per_s.map((_, at) => list.reduce((all, series) => all + (series.marked_per_s[at] ?? 0), 0));
+  const isKnown = (at) => list.some((series) => series.marked_per_s[at] !== null);
+  const all = (at) => list.reduce((sum, series) => sum + (series.marked_per_s[at] ?? 0), 0);
+  return first.marked_per_s.map((_, at) => (isKnown(at) ? all(at) : null));
 }
 
 /** Puts each class on top of those before it. */
 function stack(lines) {
   let below = null;
+  // Of the time between two runs nothing is known.
+  const isKnown = (at) => lines.some((line) => line.values[at] !== null);
   return lines.map((line) => {
-    below = line.values.map((value, at) => (value ?? 0) + (below ? below[at] : 0));
+    below = line.values.map((value, at) => (isKnown(at) ? (value ?? 0) + (below ? below[at] : 0) : null));
     return below;
   });
 }

@@ -22,9 +22,11 @@ export class History {
     const asked = { from: this.from, seconds: this.seconds, class: this.only, after: last };
     const news = await get("/v1/history", asked);
     const names = (document) => document.series.map((series) => series.class).join(" ");
-    const fits = known && names(known) === names(news) && known.step_s === news.step_s;
+    // Another run counts from its own start.
+    const isSameRun = known && news.now_s >= known.now_s;
+    const fits = isSameRun && names(known) === names(news) && known.step_s === news.step_s;
     if (known && !fits) {
-      // Other classes are the busiest ones now, or the steps have become longer.
+      // Other classes are the busiest ones now, the steps have become longer, or the run was started anew.
       this.document = await get("/v1/history", { ...asked, after: undefined });
       return true;
     }

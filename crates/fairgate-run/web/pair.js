@@ -15,6 +15,7 @@ const FIGURES = {
 };
 
 const emptySeries = (side) => ({ class: side, ...Object.fromEntries(LISTS.map((list) => [list, []])) });
+const emptyDocument = () => ({ now_s: 0, at_s: [], step_s: 1, series: ["down", "up"].map(emptySeries) });
 
 export class Pair {
   /** `sides` are the interfaces that packets `down` and `up` come from. `seconds` is how far back it goes. */
@@ -26,7 +27,7 @@ export class Pair {
     this.isPair = true;
     /** Whether it begins with this page: a class that sends little has no history. */
     this.isSampled = false;
-    this.document = { now_s: 0, at_s: [], step_s: 1, series: ["down", "up"].map(emptySeries) };
+    this.document = emptyDocument();
   }
 
   /** Reads both directions. Returns what the subscriber does now. */
@@ -34,6 +35,8 @@ export class Pair {
     const now = await api.get(`/v1/subscribers/${encodeURIComponent(this.id)}/now`);
     // None where no packet has come to it.
     const figures = { down: now.down.figures, up: now.up.figures };
+    // Another run counts from its own start.
+    if (now.at_s < this.document.now_s) this.document = emptyDocument();
     this.document.now_s = now.at_s;
     this.isSampled = !(await this.readHistory(figures));
     if (this.isSampled) this.sample(figures);

@@ -400,3 +400,97 @@ fn disturb(network: &Network, run: &Run) {
         assert_eq!(metrics(network).status, 200);
     }
 }
+
+/// What a run has noted of the past is there in the next one, after an ordinary end and after a crash, with a
+/// gap in between. A file that is damaged or not its own is told in the log.
+#[test]
+fn the_history_outlives_the_run() {
+    let Some(_watched) = live("the_history_outlives_the_run") else {
+        return;
+    };
+    let network = Network::build().unwrap();
+    let state = tempfile::tempdir().unwrap();
+    let file = state.path().join("run.history");
+    let begin = || {
+        call(&network.router, "ip", &["link", "set", "lo", "up"]);
+        let run = Run::spawn(&network.router, CONFIGURATION, &["run", "--json"], |command| {
+            // As systemd has it with two folders.
+            command.env("STATE_DIRECTORY", format!("{}:/nowhere", state.path().display()));
+        });
+        run.wait()
+    };
+    // Returns the rates of the runs before, and the number of gaps between runs.
+    let past = |run: &Run| {
+        let mut past = (Vec::new(), 0);
+        until("the run was read", || {
+            let document = get(run, "/v1/history?from=left&seconds=600").json();
+            let times = document["at_s"].as_array().unwrap().iter();
+            let rates = document["series"][0]["rate_bps"]
+                .as_array()
+                .cloned()
+                .unwrap_or_default();
+            let of_runs = times.zip(&rates).filter(|(at, _)| at.as_f64().unwrap() < 0.0);
+            past.0 = of_runs
+                .filter_map(|(_, rate)| rate.as_f64())
+                .collect::<Vec<f64>>();
+            past.1 = rates.iter().filter(|rate| rate.is_null()).count();
+            rates.len() > 1
+        });
+        past
+    };
+    let written = || fs::metadata(&file).and_then(|found| found.modified()).ok();
+    let ping = || assert!(ping(&network, Network::RIGHT));
+
+    let run = begin();
+    assert_eq!(past(&run), (vec![], 0));
+    ping();
+    until("the history is kept", || written().is_some());
+    ping();
+    run.stop();
+    let run = begin();
+    let (rates, gaps) = past(&run);
+    // Steps of ten seconds, and the last one, which has no whole step.
+    assert!((2..=3).contains(&rates.len()) && gaps == 1, "{rates:?}");
+    assert!(rates[0] > 100.0, "{rates:?}");
+    let before = written();
+    ping();
+    until("the history is kept", || written() != before);
+    let mut run = run;
+    run.signal(Signal::SIGKILL);
+    run.output();
+    let run = begin();
+    let (rates, gaps) = past(&run);
+    assert!(rates.len() >= 3 && rates[0] > 100.0 && gaps == 2, "{rates:?}");
+    assert!(!run.said().contains("history"), "{}", run.said());
+    run.stop();
+
+    // A run that ends soon has left the file as it was.
+    let kept = fs::read(&file).unwrap();
+    let begins = |content: &[u8], why: &str| {
+        fs::write(&file, content).unwrap();
+        let run = begin();
+        until(why, || run.said().contains(why));
+        let past = past(&run);
+        run.stop();
+        past
+    };
+    assert_eq!(
+        begins(&[&kept, &b"torn"[..]].concat(), &format!("byte {}: ", kept.len())),
+        (rates, gaps)
+    );
+    assert_eq!(
+        begins(
+            &kept[..kept.len() - 9],
+            "can't be used, and begins anew: byte 19: "
+        ),
+        (vec![], 0)
+    );
+    assert_eq!(
+        begins(
+            b"root:x:0:0\n",
+            "is no history of a run of Fairgate, and stays as it is"
+        ),
+        (vec![], 0)
+    );
+    assert_eq!(fs::read(&file).unwrap(), b"root:x:0:0\n");
+}

@@ -324,7 +324,7 @@ mod filtered {
         {
             rules.insert(libc::SYS_bpf, Vec::new());
         }
-        if later.kept.is_some() || !later.written.is_empty() {
+        if !later.kept.is_empty() || !later.written.is_empty() {
             rules.extend(REPLACING.iter().map(|call| (*call, Vec::new())));
         }
         if !later.written.is_empty() {

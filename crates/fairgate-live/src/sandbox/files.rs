@@ -111,11 +111,8 @@ fn needed(plan: &Plan, later: &LaterFiles<'_>) -> Vec<Right> {
     for folder in sockets.into_iter().flatten().filter_map(existing_folder) {
         rights.push((folder, AccessFs::RemoveFile.into()));
     }
-    if let Some(kept) = later.kept {
-        let replaced =
-            read | AccessFs::MakeReg | AccessFs::WriteFile | AccessFs::RemoveFile | AccessFs::Truncate;
-        rights.push((folder_of(kept), replaced));
-    }
+    let replaced = read | AccessFs::MakeReg | AccessFs::WriteFile | AccessFs::RemoveFile | AccessFs::Truncate;
+    rights.extend(later.kept.iter().map(|kept| (folder_of(kept), replaced)));
     // A file is made beside the old one, and takes its name. An open folder would not do: Landlock decides
     // about each file that is made, whatever folder it is made by.
     let made = read | AccessFs::MakeReg | AccessFs::WriteFile | AccessFs::RemoveFile;

@@ -60,7 +60,7 @@ fn only_the_files_of_the_run_can_be_used() {
         read: &files,
         socket: &socket,
         api: None,
-        kept: None,
+        kept: &[],
         written: &[],
     };
     confined(&plan(PLAN), &later, |confined| {
@@ -129,12 +129,13 @@ fn the_file_that_is_kept_can_be_replaced() {
     let [kept, other] = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let path = kept.path().join("kept");
     let socket = other.path().join("sock");
+    let kept_files = [path.clone()];
     for is_kept in [true, false] {
         let later = LaterFiles {
             read: &[],
             socket: &socket,
             api: None,
-            kept: is_kept.then_some(&path),
+            kept: if is_kept { &kept_files } else { &[] },
             written: &[],
         };
         confined(&plan(PLAN), &later, |confined| {
@@ -177,7 +178,7 @@ fn a_file_that_clients_change_can_be_replaced() {
             read: &read,
             socket: &socket,
             api: None,
-            kept: None,
+            kept: &[],
             written: if is_written { &read } else { &[] },
         };
         confined(&plan(PLAN), &later, |confined| {
@@ -219,7 +220,7 @@ fn calls_that_a_run_does_not_need_are_refused() {
         read: &[],
         socket,
         api: None,
-        kept: None,
+        kept: &[],
         written: &[],
     };
     let with_group = format!("{PLAN}api = \"unix:/tmp/api.sock\"\napi_group = \"root\"\n");
@@ -270,7 +271,7 @@ fn blocked_calls_are_called_blocked() {
         read: &[],
         socket: Path::new("/tmp/run.sock"),
         api: None,
-        kept: None,
+        kept: &[],
         written: &[],
     };
     let plan = plan(PLAN);

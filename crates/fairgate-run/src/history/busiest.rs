@@ -43,6 +43,18 @@ impl Busiest {
         self.since.contains_key(path)
     }
 
+    /// Gives a class a place, as one that had it before the run.
+    pub(super) fn give(&mut self, path: &str, now_s: f64) {
+        self.since.insert(path.to_owned(), now_s);
+    }
+
+    /// Calls a class by another path.
+    pub(super) fn rename(&mut self, before: &str, path: &str) {
+        if let Some(since) = self.since.remove(before) {
+            self.since.insert(path.to_owned(), since);
+        }
+    }
+
     /// Gives the places, at most `most`, to classes of these weights. Those that are not among them are gone.
     pub(super) fn choose(&mut self, now_s: f64, most: usize, weights: &[(&str, f64)]) {
         let present: HashSet<&str> = weights.iter().map(|(path, _)| *path).collect();

@@ -5,6 +5,10 @@
 //!                                                     \-----> /v1/classes   all classes, the last interval
 //! ```
 //!
+//! What is in the rings outlives the run, if it has a file for it ([`file`], [`saved`]): a thread of its own
+//! writes there what is new each minute, and the next run begins with it. A class is found again by what
+//! tells it from others ([`identity`]) when packets come to it, and keeps its place until then.
+//!
 //! Its memory is bounded. For each direction there are rings for the root and the [`MOST_SERIES`] classes
 //! that send most ([`busiest`], [`rings`]), which is 11 MB together at most. Besides, each class that packets
 //! have come to takes 0.3 kB.
@@ -13,22 +17,30 @@
 //! is one only as long as somebody asks for what the classes did ([`History::is_wanted`]).
 
 mod busiest;
+mod file;
+mod identity;
 mod latest;
 mod network;
 mod rings;
+mod saved;
 mod thread;
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
-use crate::metrics::nodes;
+use crate::metrics::{Node, nodes};
 
 use busiest::{Busiest, faded};
 use fairgate_run_api::{
     DirectionStatus, Interval, Losses, NodeStatus, PassedByStatus, Percentiles, Sojourn, Status,
 };
+pub use file::HistoryFile;
+use file::Keeper;
+pub(crate) use file::{kept, recall};
 pub(crate) use latest::ClassFigures;
+use rings::KEPT;
 pub(crate) use rings::{Axis, Figure, Rings, SPAN_S};
+use saved::{Clocks, DirectionToSave, Marks, Saved, SavedDirection};
 pub(crate) use thread::{Reader, Sampler, start};
 
 /// How many classes of a direction have a history of their own.
@@ -37,6 +49,12 @@ pub(crate) const MOST_SERIES: usize = 64;
 /// For how long percentiles are made after somebody has asked for what the classes did. An open page asks
 /// each second, and a program that draws a chart hardly less often than once a minute.
 const INTEREST: Duration = Duration::from_secs(60);
+
+/// The ring by which a class of an earlier run is weighed. It reaches back two hours.
+const WEIGHED: usize = 1;
+
+/// The shortest time between the points of two runs, seconds.
+const LEAST_GAP_S: f64 = 0.01;
 
 /// The name of the root among the classes.
 pub(crate) const ROOT: &str = "root";
@@ -57,6 +75,19 @@ pub(crate) struct History {
     pub(crate) passed_by: PassedByStatus,
     /// When somebody asked last.
     asked: Option<Instant>,
+    /// When the last reading was taken.
+    taken: Option<Instant>,
+    /// What the runs before this one have left, until this one has been read.
+    recalled: Option<Recalled>,
+}
+
+/// What earlier runs have left.
+#[derive(Debug)]
+struct Recalled {
+    saved: Saved,
+    /// For how long nothing was noted, until this moment.
+    away_s: f64,
+    at: Instant,
 }
 
 /// What the classes of a direction did.
@@ -78,6 +109,9 @@ pub(crate) struct DirectionHistory {
     /// The times of the points of all rings.
     pub(crate) axis: Axis,
     pub(crate) series: BTreeMap<String, Series>,
+    /// Classes with a history that packets have not come to since the start of the run. Their keys are no
+    /// paths.
+    absent: BTreeMap<String, Absent>,
     busiest: Busiest,
     before: HashMap<String, Counted>,
 }
@@ -86,7 +120,18 @@ pub(crate) struct DirectionHistory {
 #[derive(Debug)]
 pub(crate) struct Series {
     pub(crate) discipline: String,
+    /// What tells it from others, also in the next run.
+    identity: String,
     pub(crate) rings: Rings,
+}
+
+/// The history of a class that may come again.
+#[derive(Debug)]
+struct Absent {
+    identity: String,
+    rings: Rings,
+    /// What it has sent, fading.
+    weight: f64,
 }
 
 /// The counters of a class.
@@ -222,20 +267,142 @@ impl History {
     /// Takes a status of what is used. The first one gives no points: it only begins the counts. `recorded`
     /// has the delays of the same time, if they were recorded.
     pub(crate) fn take(&mut self, status: &Status, recorded: Option<&Interval>) {
-        self.revision = status.revision;
         self.missed_delays = recorded.map(|interval| interval.missed_delays);
         self.fallback.clone_from(&status.fallback);
         self.passed_by = status.passed_by;
+        let are_the_same = std::mem::replace(&mut self.revision, status.revision) == status.revision;
+        self.taken = Some(Instant::now());
         self.directions
             .resize_with(status.directions.len(), DirectionHistory::default);
+        let recalled = self.recalled.take();
+        let offset = recalled.as_ref().map_or(0.0, |recalled| {
+            status.uptime_s - recalled.saved.at_s - recalled.away_s - recalled.at.elapsed().as_secs_f64()
+        });
+        let mut saved = recalled.map_or(Vec::new(), |recalled| recalled.saved.directions);
         for (history, direction) in self.directions.iter_mut().zip(&status.directions) {
-            history.take(direction, status.uptime_s, recorded);
+            if !are_the_same {
+                history.forget_renamed(direction);
+            }
+            let ends = (&direction.from, &direction.to);
+            let place = saved.iter().position(|saved| (&saved.from, &saved.to) == ends);
+            let saved = place.map(|place| (saved.swap_remove(place), offset));
+            history.take(direction, status.uptime_s, recorded, saved);
         }
+    }
+
+    /// Begins with what earlier runs have left, which noted nothing for `away_s` until now.
+    fn begin_with(&mut self, saved: Saved, away_s: f64) {
+        self.recalled = Some(Recalled {
+            saved,
+            away_s,
+            at: Instant::now(),
+        });
+    }
+
+    /// Ends the steps that are being filled: no reading follows.
+    fn close(&mut self) {
+        for direction in &mut self.directions {
+            let ended = direction.axis.close();
+            let absent = direction.absent.values_mut().map(|absent| &mut absent.rings);
+            let series = direction.series.values_mut().map(|series| &mut series.rings);
+            series.chain(absent).for_each(|rings| rings.close(&ended));
+        }
+    }
+
+    /// Returns a block for a file: all, or what has come after these marks. There is none before the first
+    /// points.
+    fn block(&self, clocks: &Clocks, marks: Option<&Marks>) -> Option<(Vec<u8>, Marks)> {
+        let (taken, first) = (self.taken?, self.directions.first()?);
+        if !first.axis.has_points() {
+            return None;
+        }
+        let directions: Vec<_> = self.directions.iter().map(DirectionHistory::to_save).collect();
+        let at_s = first.at_s + taken.elapsed().as_secs_f64();
+        Some(saved::block(at_s, clocks, &directions, marks))
     }
 }
 
 impl DirectionHistory {
-    fn take(&mut self, direction: &DirectionStatus, at_s: f64, recorded: Option<&Interval>) {
+    fn to_save(&self) -> DirectionToSave<'_> {
+        let series = self
+            .series
+            .values()
+            .map(|series| (&*series.identity, &series.rings));
+        let absent = self
+            .absent
+            .values()
+            .map(|absent| (&*absent.identity, &absent.rings));
+        DirectionToSave {
+            from: &self.from,
+            to: &self.to,
+            axis: &self.axis,
+            series: series.chain(absent).collect(),
+        }
+    }
+
+    /// Goes on with what earlier runs have left. This one has no points before `begun`.
+    fn go_on(&mut self, mut saved: SavedDirection, offset: f64, begun: f64) {
+        // A calendar that was set back must not put the past behind the present.
+        let last = KEPT.filter_map(|tier| saved.axis.last(tier)).reduce(f64::max);
+        let offset = last.map_or(offset, |last| offset.min(begun - LEAST_GAP_S - last));
+        saved.axis.go_on(offset, begun);
+        self.axis = saved.axis;
+        let times = self.axis.times(WEIGHED, f64::MIN);
+        for (identity, mut rings) in saved.series {
+            rings.go_on();
+            if identity == ROOT {
+                self.series.insert(ROOT.to_owned(), Series::new(identity, rings));
+                continue;
+            }
+            let sent = rings.sent(WEIGHED, &times);
+            let weight = sent.fold(0.0, |weight, (seconds, bytes)| faded(weight, seconds, bytes));
+            let key = format!("absent {identity}");
+            self.busiest.give(&key, begun);
+            self.absent.insert(
+                key,
+                Absent {
+                    identity,
+                    rings,
+                    weight,
+                },
+            );
+        }
+    }
+
+    /// Gives classes that are there the history that they have from earlier runs. Returns what they have
+    /// sent.
+    fn find_again(&mut self, direction: &DirectionStatus) -> HashMap<String, f64> {
+        let mut found = HashMap::new();
+        identity::each(&direction.tree, &mut |path, identity| {
+            let key = format!("absent {identity}");
+            // One that has begun again already keeps what it has.
+            if !self.series.contains_key(path)
+                && let Some(absent) = self.absent.remove(&key)
+            {
+                self.busiest.rename(&key, path);
+                self.series
+                    .insert(path.to_owned(), Series::new(absent.identity, absent.rings));
+                found.insert(path.to_owned(), absent.weight);
+            }
+        });
+        found
+    }
+
+    /// Forgets what classes did whose numbers belong to others now.
+    fn forget_renamed(&mut self, direction: &DirectionStatus) {
+        self.series.retain(|path, series| {
+            let now = identity::of(&direction.tree, path);
+            path == ROOT || now.is_none_or(|now| now == series.identity)
+        });
+    }
+
+    fn take(
+        &mut self,
+        direction: &DirectionStatus,
+        at_s: f64,
+        recorded: Option<&Interval>,
+        saved: Option<(SavedDirection, f64)>,
+    ) {
         let is_first = self.from.is_empty();
         self.from.clone_from(&direction.from);
         self.to.clone_from(&direction.to);
@@ -245,6 +412,17 @@ impl DirectionHistory {
         let nodes = nodes(&direction.tree);
         let delays = delays(recorded, &direction.from);
         let mut before = std::mem::take(&mut self.before);
+        let is_known = |node: &Node<'_>| before.contains_key(&node.path);
+        let mut may_be_found = nodes.iter().any(|node| !is_known(node));
+        if let Some((saved, offset)) = saved {
+            let begun = if is_first { at_s } else { last };
+            self.go_on(saved, offset, begun);
+            may_be_found = true;
+        }
+        let found = match may_be_found && !self.absent.is_empty() {
+            true => self.find_again(direction),
+            false => HashMap::new(),
+        };
         self.latest.clear();
         let mut moved = Vec::new();
         for node in &nodes {
@@ -256,7 +434,8 @@ impl DirectionHistory {
             };
             let known = before.remove(&node.path).unwrap_or(unseen);
             let mut of_class = now.since(known, node.status);
-            now.weight = faded(known.weight, at_s - last, of_class.bytes);
+            let weight = known.weight + found.get(&node.path).unwrap_or(&0.0);
+            now.weight = faded(weight, at_s - last, of_class.bytes);
             self.before.insert(node.path.clone(), now);
             if is_first {
                 continue;
@@ -275,8 +454,13 @@ impl DirectionHistory {
         let by_path = moved.iter().map(|(node, _, of_class)| (&*node.path, *of_class));
         self.nodes = network::of_nodes(direction, &by_path.collect());
         let below = moved.iter().filter(|(node, ..)| node.depth > 0);
-        let weights: Vec<_> = below.map(|(node, weight, _)| (&*node.path, *weight)).collect();
+        let mut weights: Vec<_> = below.map(|(node, weight, _)| (&*node.path, *weight)).collect();
+        for (key, absent) in &mut self.absent {
+            absent.weight = faded(absent.weight, at_s - last, 0);
+            weights.push((key, absent.weight));
+        }
         self.busiest.choose(at_s, MOST_SERIES, &weights);
+        self.absent.retain(|key, _| self.busiest.has(key));
         self.series
             .retain(|path, _| path == ROOT || self.busiest.has(path));
         let mut of_series = HashMap::new();
@@ -286,9 +470,9 @@ impl DirectionHistory {
                 _ if self.busiest.has(&node.path) => &node.path,
                 _ => continue,
             };
-            let series = self.series.entry(name.to_owned()).or_insert_with(|| Series {
-                discipline: String::new(),
-                rings: Rings::default(),
+            let series = self.series.entry(name.to_owned()).or_insert_with(|| {
+                let identity = identity::of(&direction.tree, name);
+                Series::new(identity.unwrap_or_else(|| name.to_owned()), Rings::default())
             });
             series.discipline.clone_from(&node.status.discipline);
             of_series.insert(name, of_class);
@@ -296,6 +480,9 @@ impl DirectionHistory {
         let ended = self.axis.advance(at_s);
         for (name, series) in &mut self.series {
             series.rings.add(of_series.get(name.as_str()).copied(), &ended);
+        }
+        for absent in self.absent.values_mut() {
+            absent.rings.add(None, &ended);
         }
     }
 
@@ -308,6 +495,16 @@ impl DirectionHistory {
                 .range(above.clone()..)
                 .next()
                 .is_some_and(|(next, _)| next.starts_with(&above))
+    }
+}
+
+impl Series {
+    fn new(identity: String, rings: Rings) -> Series {
+        Series {
+            discipline: String::new(),
+            identity,
+            rings,
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 //! kept once. A class that came later has less of them: the last ones.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use super::Moved;
 
@@ -15,9 +16,15 @@ const TIERS: [(f64, usize); 3] = [(1.0, 600), (10.0, 720), (60.0, 1440)];
 /// The longest time that is kept, seconds.
 pub(crate) const SPAN_S: u64 = 24 * 3600;
 
+/// The rings that a file keeps. The first one has the same as the second one, in smaller steps.
+pub(super) const KEPT: Range<usize> = 1..TIERS.len();
+
+/// The number of figures of a point.
+pub(super) const FIGURES: usize = 7;
+
 /// A point.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Point {
+pub(super) struct Point {
     rate_bps: f32,
     /// Not a number if no packet has left.
     delay_ms: f32,
@@ -52,6 +59,41 @@ impl Point {
             backlog_bytes: moved.backlog_bytes as f32,
         }
     }
+
+    /// Returns its figures in the order of a file.
+    pub(super) fn figures(&self) -> [f32; FIGURES] {
+        [
+            self.rate_bps,
+            self.delay_ms,
+            self.p95_ms,
+            self.p99_ms,
+            self.dropped_per_s,
+            self.marked_per_s,
+            self.backlog_bytes,
+        ]
+    }
+
+    /// Returns the point that has these figures in the order of a file.
+    pub(super) fn of_figures(figures: [f32; FIGURES]) -> Point {
+        let [
+            rate_bps,
+            delay_ms,
+            p95_ms,
+            p99_ms,
+            dropped_per_s,
+            marked_per_s,
+            backlog_bytes,
+        ] = figures;
+        Point {
+            rate_bps,
+            delay_ms,
+            p95_ms,
+            p99_ms,
+            dropped_per_s,
+            marked_per_s,
+            backlog_bytes,
+        }
+    }
 }
 
 fn number(value: Option<f64>) -> f32 {
@@ -70,7 +112,13 @@ pub(crate) enum Figure {
     Backlog,
 }
 
-/// The times of the points: the ends of their intervals, seconds since the start of the run.
+/// Returns how many points a ring may have.
+pub(super) fn most(tier: usize) -> usize {
+    TIERS[tier].1
+}
+
+/// The times of the points: the ends of their intervals, seconds since the start of the run. Those of runs
+/// before it are negative.
 #[derive(Debug, Default)]
 pub(crate) struct Axis {
     times: [VecDeque<f64>; TIERS.len()],
@@ -101,6 +149,45 @@ impl Axis {
             self.open[tier] = Some((step, at_s));
         }
         ended
+    }
+
+    /// Ends the steps that are being filled: no reading follows.
+    pub(super) fn close(&mut self) -> Ended {
+        let mut ended = Ended::default();
+        for (tier, (_, most)) in TIERS.into_iter().enumerate().skip(1) {
+            if let Some((_, last)) = self.open[tier].take() {
+                push(&mut self.times[tier], last, most);
+                ended.before[tier] = true;
+            }
+        }
+        ended
+    }
+
+    /// Adds the times of points that were kept.
+    pub(super) fn extend(&mut self, tier: usize, times: &[f64]) {
+        for time in times {
+            push(&mut self.times[tier], *time, most(tier));
+        }
+    }
+
+    /// Goes on in another run, whose clock shows `offset` more, and which has no points before `begun`. The
+    /// time in between is a point at which nothing is known.
+    pub(super) fn go_on(&mut self, offset: f64, begun: f64) {
+        self.times[0] = self.times[1].iter().rev().take(most(0)).rev().copied().collect();
+        for (tier, times) in self.times.iter_mut().enumerate() {
+            times.iter_mut().for_each(|time| *time += offset);
+            push(times, begun, most(tier));
+        }
+    }
+
+    /// Returns whether there is a point.
+    pub(super) fn has_points(&self) -> bool {
+        !self.times[0].is_empty()
+    }
+
+    /// Returns the time of the last point of a ring.
+    pub(super) fn last(&self, tier: usize) -> Option<f64> {
+        self.times[tier].back().copied()
     }
 
     /// Returns the finest ring that goes back this many seconds, or to the first reading.
@@ -140,15 +227,64 @@ impl Rings {
     pub(super) fn add(&mut self, moved: Option<&Moved>, ended: &Ended) {
         let point = moved.map_or(Point::MISSING, Point::of);
         push(&mut self.points[0], point, TIERS[0].1);
-        for (tier, (_, most)) in TIERS.into_iter().enumerate().skip(1) {
+        for tier in 1..TIERS.len() {
             if ended.before[tier] {
-                let point = self.open[tier].take().as_ref().map_or(Point::MISSING, Point::of);
-                push(&mut self.points[tier], point, most);
+                self.end_step(tier);
             }
             if let Some(moved) = moved {
                 self.open[tier].get_or_insert_default().add(moved);
             }
         }
+    }
+
+    /// Ends the steps that [`Axis::close`] has ended.
+    pub(super) fn close(&mut self, ended: &Ended) {
+        for tier in 1..TIERS.len() {
+            if ended.before[tier] {
+                self.end_step(tier);
+            }
+        }
+    }
+
+    fn end_step(&mut self, tier: usize) {
+        let point = self.open[tier].take().as_ref().map_or(Point::MISSING, Point::of);
+        push(&mut self.points[tier], point, most(tier));
+    }
+
+    /// Adds the points of `count` times: these ones for the last of them, and none for those before.
+    pub(super) fn extend(&mut self, tier: usize, count: usize, points: impl ExactSizeIterator<Item = Point>) {
+        let missing = count.saturating_sub(points.len());
+        for point in std::iter::repeat_n(Point::MISSING, missing).chain(points) {
+            push(&mut self.points[tier], point, most(tier));
+        }
+    }
+
+    /// Goes on in another run, as [`Axis::go_on`] does.
+    pub(super) fn go_on(&mut self) {
+        self.points[0] = self.points[1].iter().rev().take(most(0)).rev().copied().collect();
+        for (tier, points) in self.points.iter_mut().enumerate() {
+            push(points, Point::MISSING, most(tier));
+        }
+    }
+
+    /// Returns the last points of a ring, `count` at most.
+    pub(super) fn latest(&self, tier: usize, count: usize) -> impl ExactSizeIterator<Item = &Point> {
+        let points = &self.points[tier];
+        points.range(points.len().saturating_sub(count)..)
+    }
+
+    /// Returns what the class has sent in the last `count` points of a ring: the seconds of each step, which
+    /// ended at these times, and bytes.
+    pub(super) fn sent<'r>(&'r self, tier: usize, times: &'r [f64]) -> impl Iterator<Item = (f64, u64)> + 'r {
+        let points = self.latest(tier, times.len());
+        let times = &times[times.len() - points.len()..];
+        let before = std::iter::once(times.first().map_or(0.0, |first| first - TIERS[tier].0));
+        let before = before.chain(times.iter().copied());
+        points.zip(times).zip(before).map(|((point, end), begin)| {
+            let seconds = (end - begin).max(0.0);
+            // A float that is not a number becomes 0.
+            (seconds, (f64::from(point.rate_bps) * seconds / 8.0) as u64)
+        })
     }
 
     /// Returns the last `count` values of a figure. There is none before the class was there.
@@ -302,5 +438,29 @@ mod tests {
         assert_eq!(late.last(0, 3, Figure::Rate), [None, Some(40.0), None]);
         assert_eq!(late.last(0, 3, Figure::Delay), [None, None, None]);
         assert_eq!(late.sum(0, 99), 40.0);
+    }
+
+    /// The time between two runs is a point without values, and the first ring goes on in longer steps.
+    #[test]
+    fn another_run_goes_on_behind_a_gap() {
+        let (mut axis, mut rings) = filled(130);
+        let ended = axis.close();
+        rings.close(&ended);
+        axis.go_on(-200.0, 0.5);
+        rings.go_on();
+        assert_eq!(axis.times(2, -1000.0), [-141.0, -81.0, -70.0, 0.5]);
+        assert_eq!(axis.times(0, -72.0), [-71.0, -70.0, 0.5]);
+        // Seconds 120 to 129, and 130.
+        let rates = rings.last(0, 4, Figure::Rate);
+        let rate = |bytes: f32| Some(8.0 * bytes);
+        assert_eq!(rates, [rate(114_500.0), rate(124_500.0), rate(130_000.0), None]);
+        assert_eq!(rings.last(2, 2, Figure::Rate), [rate(125_000.0), None]);
+        let sent: Vec<_> = rings.sent(1, &axis.times(1, -75.0)).collect();
+        assert_eq!(sent, [(10.0, 1_245_000), (1.0, 130_000), (70.5, 0)]);
+        // Readings follow.
+        let ended = axis.advance(1.5);
+        rings.add(Some(&moved(10, 1)), &ended);
+        assert_eq!((axis.times(0, 0.5), axis.tier(86_400.0, 1.5)), (vec![1.5], 0));
+        assert_eq!(rings.last(0, 2, Figure::Rate), [None, Some(80.0)]);
     }
 }

@@ -1,4 +1,4 @@
-//! The thread that reads the run's status again and again.
+//! The thread that reads the run's status again and again, and the one that writes the history into its file.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,7 @@ use std::{io, thread};
 
 use fairgate_run_api::{Detail, LocalRun, Question, Recorder, Refused, Status, ask};
 
-use super::History;
+use super::{History, HistoryFile, Keeper};
 
 /// How often the status is read.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -15,8 +15,13 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// A reading takes at most one part in this many of the time: 5 %.
 const SHARE: u32 = 20;
 
-/// How long the end waits for a reading that has begun.
-const GRACE: Duration = Duration::from_secs(1);
+/// When what is new is written into the file: so soon after the start, and then so often. A run that fails
+/// again and again does not live long enough to fill the file with its few points.
+const FIRST_WRITING: Duration = Duration::from_secs(20);
+const WRITING: Duration = Duration::from_secs(60);
+
+/// How long the end waits for a reading that has begun, and for the last writing.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// The thread. It ends when this is dropped.
 #[derive(Debug)]
@@ -77,29 +82,59 @@ impl Reader {
     }
 }
 
-/// Starts the thread. It has ordinary priority, and ends with the run.
-pub(crate) fn start(run: Arc<LocalRun>, history: Arc<Mutex<History>>) -> io::Result<Sampler> {
+/// Starts the thread. It has ordinary priority, and ends with the run. So does the one that keeps the history
+/// in `file`, if there is one: a slow disk must not delay readings.
+pub(crate) fn start(
+    run: Arc<LocalRun>,
+    history: Arc<Mutex<History>>,
+    file: Option<HistoryFile>,
+) -> io::Result<Sampler> {
     let (stop, stopped) = channel();
     let (end, ended) = channel();
-    let mut reader = Reader::new(run, history);
+    let mut reader = Reader::new(run, Arc::clone(&history));
     let read = move || {
         let _end = end;
-        loop {
-            let began = Instant::now();
-            if reader.read(began).is_none() {
-                return;
+        let keeper = file.map(|file| Keeper::begin(file, &history));
+        thread::scope(|scope| {
+            let (written, readings) = channel::<()>();
+            if let Some(keeper) = keeper {
+                let builder = thread::Builder::new().name("history-file".to_owned());
+                let history = &history;
+                // Without the thread, the history is shown and not kept.
+                let _ = builder.spawn_scoped(scope, move || keep(keeper, history, &readings));
             }
-            let pause = pause(began.elapsed());
-            if stopped.recv_timeout(pause) != Err(RecvTimeoutError::Timeout) {
-                return;
+            let _written = written;
+            loop {
+                let began = Instant::now();
+                if reader.read(began).is_none() {
+                    return;
+                }
+                let pause = pause(began.elapsed());
+                if stopped.recv_timeout(pause) != Err(RecvTimeoutError::Timeout) {
+                    return;
+                }
             }
-        }
+        });
     };
     thread::Builder::new().name("history".to_owned()).spawn(read)?;
     Ok(Sampler {
         stop: Some(stop),
         ended,
     })
+}
+
+/// Writes what is new again and again, until there are no `readings` any more.
+fn keep(mut keeper: Keeper, history: &Mutex<History>, readings: &Receiver<()>) {
+    let mut pause = FIRST_WRITING;
+    let mut has_written = false;
+    while readings.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
+        keeper.write(history, false);
+        pause = WRITING;
+        has_written = true;
+    }
+    if has_written {
+        keeper.write(history, true);
+    }
 }
 
 /// Returns how long to wait after a reading that took so long.

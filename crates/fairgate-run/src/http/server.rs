@@ -33,7 +33,7 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tower_service::Service;
 
-use crate::history::{self, Sampler};
+use crate::history::{self, HistoryFile, Sampler};
 use crate::http::api::{Routes, router};
 use crate::http::door::{Door, Doors, Entry};
 use crate::http::error::ControlError;
@@ -105,16 +105,27 @@ enum Open {
 }
 
 impl Doors {
-    /// Answers at all doors from now on, on threads of ordinary priority. `audit` is told who was refused.
+    /// Answers at all doors from now on, on threads of ordinary priority. `audit` is told who was refused. If
+    /// the API is offered, the history is kept in `file`.
     ///
     /// # Errors
     /// Fails if the system refuses a thread.
-    pub fn serve(self, run: Arc<LocalRun>, audit: Audit) -> Result<ServerHandle, ControlError> {
-        start(self.0, &run, &audit).map_err(ControlError::Thread)
+    pub fn serve(
+        self,
+        run: Arc<LocalRun>,
+        audit: Audit,
+        file: Option<HistoryFile>,
+    ) -> Result<ServerHandle, ControlError> {
+        start(self.0, &run, &audit, file).map_err(ControlError::Thread)
     }
 }
 
-fn start(doors: Vec<Door>, run: &Arc<LocalRun>, audit: &Audit) -> io::Result<ServerHandle> {
+fn start(
+    doors: Vec<Door>,
+    run: &Arc<LocalRun>,
+    audit: &Audit,
+    mut file: Option<HistoryFile>,
+) -> io::Result<ServerHandle> {
     let is_status = |door: &Door| door.routes == Routes::Questions;
     let (status, offered): (Vec<Door>, Vec<Door>) = doors.into_iter().partition(is_status);
     let mut control = ServerHandle {
@@ -134,7 +145,8 @@ fn start(doors: Vec<Door>, run: &Arc<LocalRun>, audit: &Audit) -> io::Result<Ser
             .iter()
             .any(|door| door.routes == Routes::Offered(Offer::Api))
         {
-            control.sampler = Some(history::start(Arc::clone(run), Arc::clone(shared.history()))?);
+            let history = Arc::clone(shared.history());
+            control.sampler = Some(history::start(Arc::clone(run), history, file.take())?);
         }
         control.servers.push(Server::start(name, doors, shared)?);
     }

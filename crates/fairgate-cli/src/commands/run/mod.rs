@@ -3,6 +3,7 @@
 mod beginning;
 mod dry;
 mod endpoints;
+mod history;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ use fairgate_live::{
 };
 use fairgate_run::reserve::Refusal as NotKept;
 use fairgate_run::{
-    ControlError, Doors, Reserver, Run, RunningList, SubscribedRun, default_socket, mistakes_of,
+    ControlError, Doors, HistoryFile, Reserver, Run, RunningList, SubscribedRun, default_socket, mistakes_of,
 };
 use fairgate_run_api::{Audit, AuditEntry, ChangeMade, Mistake, Refused};
 use miette::Diagnostic;
@@ -26,6 +27,7 @@ use thiserror::Error;
 use crate::commands::compare::what_if;
 use crate::commands::device::DeviceArgs;
 use crate::commands::run::beginning::Begun;
+use crate::commands::run::history::HistoryPlace;
 use crate::commands::status;
 use crate::document;
 use crate::exit;
@@ -106,7 +108,9 @@ pub(crate) struct Args {
     /// status`. `fairgate stop INTERFACE` takes them away, and the next run there replaces them
     #[arg(
         long,
-        conflicts_with_all = ["socket", "seed", "log_format", "no_sandbox", "tables", "wait", "last_good"]
+        conflicts_with_all = [
+            "socket", "seed", "log_format", "no_sandbox", "tables", "wait", "last_good", "history"
+        ]
     )]
     detach: bool,
 
@@ -136,6 +140,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "COPY", conflicts_with = "dev")]
     last_good: Option<PathBuf>,
 
+    /// Keep the history that the API shows in this file, of 13 MB at most, so that the next run goes on with
+    /// it [default: NAME.history in $STATE_DIRECTORY, which systemd sets; without it, it ends with the run]
+    #[arg(long, value_name = "FILE")]
+    history: Option<PathBuf>,
+
     #[command(flatten)]
     endpoints: endpoints::EndpointArgs,
 
@@ -156,6 +165,8 @@ pub(crate) struct Manner {
     pub(crate) wait: bool,
     /// Where the configuration that has forwarded last is.
     pub(crate) last_good: Option<LastGood>,
+    /// Where its history is kept.
+    pub(crate) history: HistoryPlace,
 }
 
 /// The files that a run uses after its start.
@@ -190,19 +201,32 @@ struct Unwatched {
 }
 
 #[derive(Debug, Error, Diagnostic)]
-#[error("a dry run has neither API nor metrics, nor interfaces to wait for, nor a last good configuration")]
+#[error(
+    "a dry run has neither API nor metrics, nor interfaces to wait for, nor anything to keep for the next one"
+)]
 #[diagnostic(help(
-    "leave out --api, --metrics, --wait and --last-good: it ends by itself, and prints its status"
+    "leave out --api, --metrics, --wait, --last-good and --history: it ends by itself, and prints its status"
 ))]
 struct NothingToControl;
 
-/// There is no place for the copy.
+/// There is no place for what is kept.
 #[derive(Debug, Error, Diagnostic)]
-#[error("there is no place for the copy {path} of the configuration")]
-#[diagnostic(help("give a file in a folder of your own with --last-good"))]
+#[error("there is no place for {path}")]
+#[diagnostic(help("give a file in a folder of your own with {option}"))]
 struct NoPlace {
     path: String,
+    option: &'static str,
     source: io::Error,
+}
+
+impl NoPlace {
+    fn new(path: &Path, option: &'static str, source: io::Error) -> NoPlace {
+        NoPlace {
+            path: path.display().to_string(),
+            option,
+            source,
+        }
+    }
 }
 
 /// Sorts errors of the API into invalid files and refusals of the machine.
@@ -263,7 +287,8 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
         Ok((document, plan))
     };
     if args.dry.is_wanted() {
-        if args.endpoints.is_given() || args.wait || args.last_good.is_some() {
+        let is_kept = args.last_good.is_some() || args.history.is_some();
+        if args.endpoints.is_given() || args.wait || is_kept {
             return Err(NothingToControl.into());
         }
         let (document, plan) = read(&Texts::default())?;
@@ -309,15 +334,11 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
             written,
         }
     };
-    let last_good = args.last_good.as_deref().map(LastGood::at).transpose();
-    let last_good = last_good.map_err(|source| {
-        let path = args
-            .last_good
-            .iter()
-            .map(|path| path.display().to_string())
-            .collect();
-        Failure::environment(NoPlace { path, source })
-    })?;
+    let last_good = |path: &PathBuf| {
+        let kept = LastGood::at(path);
+        kept.map_err(|source| Failure::environment(NoPlace::new(path, "--last-good", source)))
+    };
+    let last_good = args.last_good.as_ref().map(last_good).transpose()?;
     let manner = Manner {
         seed: args.seed,
         log_format: args.log_format,
@@ -325,6 +346,7 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
         tables: args.tables,
         wait: args.wait,
         last_good,
+        history: HistoryPlace::of(args.history.as_deref()),
     };
     let name = file.unwrap_or("the command line");
     run_document(&read, name, &list, &later, &manner, registry, format)
@@ -404,12 +426,15 @@ pub(crate) fn run_document(
         destination,
         entries,
     } = begun;
+    let history = manner.history.file(&plan)?;
+    let last_good = manner.last_good.as_ref().map(|copy| copy.path().to_owned());
+    let kept: Vec<PathBuf> = last_good.into_iter().chain(history.clone()).collect();
     let later = later(&plan);
     let later = LaterFiles {
         read: &later.read,
         socket: &later.socket,
         api: later.api.as_deref(),
-        kept: manner.last_good.as_ref().map(LastGood::path),
+        kept: &kept,
         written: &later.written,
     };
     let watch = Watch::start(list).map_err(|source| Failure::environment(Unwatched { source }))?;
@@ -444,7 +469,16 @@ pub(crate) fn run_document(
         .with_what_if(move |run, question| what_if::answer(run, question, &disciplines));
     let limits = run.clone();
     let offered: Vec<String> = doors.offered().collect();
-    let control = doors.serve(Arc::new(run), audit).map_err(control_failure)?;
+    let history = history.map(|path| {
+        let (ends, log) = (
+            plan.ends.each_ref().map(|end| end.title().to_owned()),
+            log.clone(),
+        );
+        HistoryFile::new(path, ends, move |wrong| log.write(Entry::warning(wrong)))
+    });
+    let control = doors
+        .serve(Arc::new(run), audit, history)
+        .map_err(control_failure)?;
     let notices = log.clone();
     bridge.on_notice(move |notice| notices.write(notice));
     list.keep();

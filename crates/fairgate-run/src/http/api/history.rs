@@ -39,7 +39,8 @@ pub(super) struct HistoryDocument {
     step_s: f64,
     /// When the last reading was made, seconds since the start of the run.
     now_s: f64,
-    /// The ends of the steps, seconds since the start of the run.
+    /// The ends of the steps, seconds since the start of the run. Those of runs before it are negative. Where
+    /// none was there, a step has null for all values.
     at_s: Vec<f64>,
     /// The root, and the classes that are wanted.
     series: Vec<SeriesDocument>,

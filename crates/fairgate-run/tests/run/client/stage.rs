@@ -78,7 +78,7 @@ impl Stage {
     fn serve(tree: &str, folder: TempDir, doors: Doors, address: String) -> Stage {
         let run = Rehearsal::new(tree).unwrap();
         Stage {
-            _control: doors.serve(Arc::new(run.clone()), run.audit()).unwrap(),
+            _control: doors.serve(Arc::new(run.clone()), run.audit(), None).unwrap(),
             run,
             address,
             folder,

@@ -286,6 +286,137 @@ fn a_reading_that_fails_does_not_end_the_run() {
     assert_eq!(json(&stage, "/v1/status")["uptime_s"], 3.0);
 }
 
+/// The next run goes on with the history of this one: what is new, and before it a point at which nothing is
+/// known. A subscriber is found again although its class has another number.
+#[test]
+fn the_next_run_goes_on_with_the_history() {
+    let (run, stage) = played();
+    assert_eq!(stage.kept(), None, "there are no points yet");
+    for second in 1..=30 {
+        run.set(
+            second as f64,
+            &[(1, 100 * second), (2, 200 * second), (3, 50 * second)],
+        );
+        stage.read();
+    }
+    let kept = stage.kept().unwrap();
+
+    let (next, stage) = played();
+    stage.recall(&kept).unwrap();
+    // Class 2 is another one, and the subscriber has class 4. No packet has come to class 3 yet.
+    let go_on = |second: u64, classes: &[(u16, u64)]| {
+        next.set(second as f64, classes);
+        for class in &mut next.status.lock().unwrap().directions[0].tree.classes {
+            class.subscriber = (class.class == Some(4)).then(|| SubscriberName {
+                id: "1002".to_owned(),
+                ..SubscriberName::default()
+            });
+        }
+        stage.read();
+    };
+    go_on(1, &[(1, 10), (2, 20), (4, 40)]);
+    let document = json(&stage, "/v1/history?from=left");
+    assert_eq!(names(&document, "series"), ["root", "1/7", "2", "4"]);
+    let times: Vec<f64> = serde_json::from_value(document["at_s"].clone()).unwrap();
+    assert!(
+        times.is_sorted() && times[2] < 0.0 && times[3..] == [0.0, 1.0],
+        "{times:?}"
+    );
+    assert!((times[2] - times[0] - 20.0).abs() < 1e-6, "{times:?}");
+    let rates = |class: usize| &document["series"][class]["rate_bps"];
+    // Packets of 1000 bits. Seconds 1 to 9, then 10 each.
+    let all = serde_json::json!([350_000.0, 350_000.0, 350_000.0, null, 70_000.0]);
+    assert_eq!(rates(0), &all);
+    assert_eq!(rates(2), &serde_json::json!([null, null, null, null, 20_000.0]));
+    assert_eq!(
+        rates(3),
+        &serde_json::json!([200_000.0, 200_000.0, 200_000.0, null, 40_000.0])
+    );
+    assert_eq!(document["series"][3]["delay_ms"][0], 4.0);
+    let reply = get(&stage, "/v1/history?from=left&class=3");
+    assert_eq!(reply.status, 404);
+
+    // It comes after all.
+    for second in 2..=40 {
+        let of_third = 7 * second * u64::from(second > 20);
+        let classes = [
+            (1, 10 * second),
+            (2, 20 * second),
+            (3, of_third),
+            (4, 40 * second),
+        ];
+        go_on(second, &classes[..]);
+    }
+    let third = json(&stage, "/v1/history?from=left&class=3");
+    let rates = third["series"][0]["rate_bps"].as_array().unwrap();
+    assert_eq!(
+        (&rates[0], &rates[3], rates.len()),
+        (&50_000.0.into(), &Value::Null, 44)
+    );
+    assert_eq!(rates[43], 7000.0);
+
+    // A third run has all of it, and two gaps.
+    let kept = stage.kept().unwrap();
+    let (last, stage) = played();
+    stage.recall(&kept).unwrap();
+    last.set(1.0, &[(1, 10)]);
+    stage.read();
+    let document = json(&stage, "/v1/history?from=left&seconds=86400");
+    let rates = document["series"][0]["rate_bps"].as_array().unwrap();
+    let gaps = rates.iter().filter(|rate| rate.is_null()).count();
+    assert_eq!((rates.len(), gaps), (10, 2), "{document}");
+}
+
+/// Class 2 gets another subscriber while the run goes on: what the old one did is not the new one's.
+#[test]
+fn a_number_that_is_given_anew_has_no_past() {
+    let (run, stage) = played();
+    for second in 1..=10 {
+        run.set(second as f64, &[(2, 200 * second)]);
+        {
+            let mut status = run.status.lock().unwrap();
+            status.revision = u64::from(second > 5);
+            let class = &mut status.directions[0].tree.classes[0];
+            class.subscriber.as_mut().unwrap().id = (1000 + u64::from(second > 5)).to_string();
+        }
+        stage.read();
+    }
+    let document = json(&stage, "/v1/history?from=left&class=2");
+    let rates = document["series"][0]["rate_bps"].as_array().unwrap();
+    let missing = rates.iter().take_while(|rate| rate.is_null()).count();
+    assert_eq!((rates.len(), missing), (10, 5));
+}
+
+/// Whatever has become of a file, it is said, and what is whole is used.
+#[test]
+fn a_file_that_is_damaged_is_told() {
+    let (run, stage) = played();
+    for second in 1..=30 {
+        run.set(second as f64, &[(1, 100 * second)]);
+        stage.read();
+    }
+    let kept = stage.kept().unwrap();
+    let (_, stage) = played();
+    let told = |file: &[u8]| stage.recall(file).unwrap_err();
+    for length in 0..kept.len() {
+        match length {
+            // The head without any block.
+            19 => stage.recall(&kept[..length]).unwrap(),
+            0..19 => assert!(told(&kept[..length]).contains("byte"), "{length}"),
+            _ => assert!(told(&kept[..length]).contains("byte 19: "), "{length}"),
+        }
+        let mut damaged = kept.clone();
+        damaged[length] ^= 0x10;
+        told(&damaged);
+    }
+    assert!(told(b"[run]\nleft = 5\n").contains("stays as it is"));
+    assert!(told(b"fairgate history 2\nsomething else").contains("another version"));
+    // What is behind whole blocks does not spoil them.
+    let mut longer = kept.clone();
+    longer.extend(b"torn");
+    assert!(told(&longer).contains(&format!("byte {}: ", kept.len())));
+}
+
 /// The page warns of what is not as the file says.
 #[test]
 fn a_fallback_and_what_went_past_the_run_are_shown() {

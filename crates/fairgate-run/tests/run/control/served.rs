@@ -45,7 +45,7 @@ impl Socket {
         let doors = Doors::open(&endpoints).unwrap();
         let doors = doors.with_status_socket(&status).unwrap();
         let socket = Socket {
-            control: Some(doors.serve(Arc::new(run.clone()), run.audit()).unwrap()),
+            control: Some(doors.serve(Arc::new(run.clone()), run.audit(), None).unwrap()),
             run,
             path,
             _folder: folder,
@@ -71,7 +71,7 @@ impl Socket {
             format!("The API is at unix:{}.", path.display())
         );
         Socket {
-            control: Some(doors.serve(Arc::new(run.clone()), run.audit()).unwrap()),
+            control: Some(doors.serve(Arc::new(run.clone()), run.audit(), None).unwrap()),
             run,
             path,
             _folder: folder,
@@ -380,7 +380,7 @@ impl Secure {
         let address = address_of(&doors);
         let run = Rehearsal::new("fifo").unwrap();
         Secure {
-            _control: doors.serve(Arc::new(run.clone()), run.audit()).unwrap(),
+            _control: doors.serve(Arc::new(run.clone()), run.audit(), None).unwrap(),
             run,
             address,
             trusted,
@@ -665,7 +665,7 @@ fn metrics_are_served_on_the_loopback_interface() {
     let doors = Doors::open(&endpoints).unwrap();
     let address = address_of(&doors);
     let _control = doors
-        .serve(Arc::new(Rehearsal::new("fifo").unwrap()), Audit::default())
+        .serve(Arc::new(Rehearsal::new("fifo").unwrap()), Audit::default(), None)
         .unwrap();
     let get = |target: &str| {
         let stream = TcpStream::connect(address).unwrap();
