@@ -17,6 +17,19 @@ const FIGURES = {
 const emptySeries = (side) => ({ class: side, ...Object.fromEntries(LISTS.map((list) => [list, []])) });
 const emptyDocument = () => ({ now_s: 0, at_s: [], step_s: 1, series: ["down", "up"].map(emptySeries) });
 
+/** Returns a list of a history at the times of another one, whose steps are as long or longer: means. */
+function onTimes(other, history, list) {
+  const values = history?.series[0]?.[list] ?? [];
+  let place = 0;
+  return other.at_s.map((time) => {
+    const inStep = [];
+    for (; place < values.length && history.at_s[place] <= time; place += 1) {
+      if (values[place] !== null) inStep.push(values[place]);
+    }
+    return inStep.length ? inStep.reduce((sum, value) => sum + value, 0) / inStep.length : null;
+  });
+}
+
 export class Pair {
   /** `sides` are the interfaces that packets `down` and `up` come from. `seconds` is how far back it goes. */
   constructor(sides, id, seconds) {
@@ -25,7 +38,7 @@ export class Pair {
     this.seconds = seconds;
     this.from = id;
     this.isPair = true;
-    /** Whether it begins with this page: a class that sends little has no history. */
+    /** Whether it begins with this page: a class that sends little has no history in short steps. */
     this.isSampled = false;
     this.document = emptyDocument();
   }
@@ -54,16 +67,13 @@ export class Pair {
         if (error.status !== 404) throw error;
       }
     }
-    const [first] = Object.values(read);
-    if (!first) return false;
-    const places = Object.fromEntries(Object.entries(read).map(([side, { at_s: at }]) =>
-      [side, new Map(at.map((time, place) => [time, place]))]));
+    // The longer steps, if they differ: only the classes that send most have short ones.
+    const [first] = Object.values(read).sort((one, other) => other.step_s - one.step_s);
+    // Steps of five minutes show nothing of ten.
+    if (!first || first.step_s > this.seconds / 4) return false;
     const series = ["down", "up"].map((side) => {
       const made = { class: side };
-      for (const list of LISTS) {
-        const values = read[side]?.series[0]?.[list] ?? [];
-        made[list] = first.at_s.map((time) => values[places[side]?.get(time)] ?? null);
-      }
+      for (const list of LISTS) made[list] = onTimes(first, read[side], list);
       return made;
     });
     this.document = { now_s: first.now_s, at_s: first.at_s, step_s: first.step_s, series };

@@ -9,6 +9,8 @@ import { Pair } from "./pair.js";
 
 const RANGES = [["60", "1 min"], ["600", "10 min"], ["7200", "2 h"], ["86400", "24 h"]];
 const FLOWS = 20;
+/** From this length on steps are long, seconds. */
+const LONG_STEP_S = 300;
 const SIDES = { down: "Download", up: "Upload" };
 
 export class SubscriberPage {
@@ -80,8 +82,10 @@ export class SubscriberPage {
     if (id !== this.id || pair !== this.pair) return;
     this.showSides(entry, now);
     if (pair.document.at_s.length) this.charts.show(pair);
-    this.note.hidden = !pair.isSampled;
-    setText(this.note, "The 64 classes that send most have a history. That of this subscriber begins with this page.");
+    this.note.hidden = !pair.isSampled && pair.document.step_s < LONG_STEP_S;
+    setText(this.note, pair.isSampled
+      ? "The 64 classes that send most have a history in short steps. That of this subscriber begins with this page; longer times show steps of five minutes."
+      : "The 64 classes that send most have a history in short steps. That of this subscriber has steps of five minutes.");
     setText(this.flowCount, `${format.count(flows.length)} with the highest rates`);
     const direction = (flow) => SIDES[Object.keys(this.sides).find((side) => this.sides[side] === flow.from)] ?? flow.from;
     this.flows.replaceChildren(...flows.map((flow) => flowRow(flow, direction(flow))));

@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use fairgate_config::folder::{Folder, folder_of};
 
-use super::saved::{Clocks, HEAD, LARGEST, Marks, Unusable, read};
+use super::saved::{Clocks, HEAD, LARGEST, Marks, Unusable, framed, read};
 use super::{History, SPAN_S};
 
 /// By how much a file may grow besides a half of its length when it was made, bytes.
@@ -104,8 +104,8 @@ impl Keeper {
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => file.report(&format!(
-                "it can't be read, and the history begins anew: {error}; have it belong to the user of the run, \
-                 or remove it"
+                "it can't be read, and the history begins anew: {error}; have it belong to the user of the \
+                 run, or remove it"
             )),
         }
         Keeper {
@@ -124,16 +124,17 @@ impl Keeper {
         }
         let clocks = Clocks::now(&self.boot);
         self.made = self.made.take().filter(|made| made.length < made.longest);
-        let block = {
+        let content = {
             let mut history = lock(history);
             if is_last {
                 history.close();
             }
-            history.block(&clocks, self.made.as_ref().map(|made| &made.marks))
+            history.content(&clocks, self.made.as_ref().map(|made| &made.marks))
         };
-        let Some((block, marks)) = block else {
+        let Some((content, marks)) = content else {
             return;
         };
+        let block = framed(&content);
         let written = match self.made.take() {
             // It need not be on the disk at once: a file that ends too early is read up to there.
             Some(mut made) => made.file.write_all(&block).map(|()| Made {
@@ -194,14 +195,14 @@ impl std::fmt::Display for Wrong {
             ),
             Wrong::OtherEnds(ends) => write!(
                 f,
-                "it is that of a run with {}, and begins anew; it is replaced within a minute, unless another \
-                 file is named with --history",
+                "it is that of a run with {}, and begins anew; it is replaced within a minute, unless \
+                 another file is named with --history",
                 ends.join(" and ")
             ),
             Wrong::SetBack => write!(
                 f,
-                "it was written at a later time than it is now; its points are shown as if no time had passed \
-                 since then; set the clock before the run is started"
+                "it was written at a later time than it is now; its points are shown as if no time had \
+                 passed since then; set the clock before the run is started"
             ),
         }
     }
@@ -209,8 +210,8 @@ impl std::fmt::Display for Wrong {
 
 /// Returns a history as a file has it, if it has points. `boot` tells this start of the machine from others.
 pub(crate) fn kept(history: &History, boot: &str) -> Option<Vec<u8>> {
-    let (block, _) = history.block(&Clocks::now(boot), None)?;
-    Some([HEAD, &block].concat())
+    let (content, _) = history.content(&Clocks::now(boot), None)?;
+    Some([HEAD, &framed(&content)].concat())
 }
 
 /// Has a history begin with what a file says, if it is that of a run between these ends.
@@ -262,8 +263,8 @@ mod tests {
 
     use super::*;
     use crate::history::rings::{Figure, KEPT};
-    use crate::history::saved::{DirectionToSave, block};
-    use crate::history::{Axis, DirectionHistory, Moved, Rings, Series};
+    use crate::history::saved::{DirectionToSave, content};
+    use crate::history::{Axis, CoarseAxis, DirectionHistory, Moved, Rings, Series};
 
     const ENDS: [&str; 2] = ["left", "right"];
 
@@ -393,9 +394,11 @@ mod tests {
             to: "eth7",
             axis: &axis,
             series: Vec::new(),
+            coarse_axis: &CoarseAxis::default(),
+            coarse: Vec::new(),
         };
-        let (block, _) = block(3.0, &Clocks::now(""), &[direction], None);
-        let of_others = [HEAD, &block].concat();
+        let (content, _) = content(3.0, &Clocks::now(""), &[direction], None);
+        let of_others = [HEAD, &framed(&content)].concat();
         let mut told = |content: &[u8], mode: u32| {
             fs::write(&path, content).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();

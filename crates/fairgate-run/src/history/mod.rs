@@ -11,12 +11,14 @@
 //!
 //! Its memory is bounded. For each direction there are rings for the root and the [`MOST_SERIES`] classes
 //! that send most ([`busiest`], [`rings`]), which is 11 MB together at most. Besides, each class that packets
-//! have come to takes 0.3 kB.
+//! have come to takes 0.5 kB, and 1.7 kB for its points of five minutes, if it is one of the first
+//! [`coarse::MOST_CLASSES`] ([`coarse`]).
 //!
 //! Percentiles of delays need a recorder, and with it the forwarding threads note each sojourn time. So there
 //! is one only as long as somebody asks for what the classes did ([`History::is_wanted`]).
 
 mod busiest;
+mod coarse;
 mod file;
 mod identity;
 mod latest;
@@ -28,9 +30,10 @@ mod thread;
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
-use crate::metrics::{Node, nodes};
+use crate::metrics::nodes;
 
 use busiest::{Busiest, faded};
+pub(crate) use coarse::{Coarse, CoarseAxis, CoarseFigure, STEP_S};
 use fairgate_run_api::{
     DirectionStatus, Interval, Losses, NodeStatus, PassedByStatus, Percentiles, Sojourn, Status,
 };
@@ -113,7 +116,22 @@ pub(crate) struct DirectionHistory {
     /// paths.
     absent: BTreeMap<String, Absent>,
     busiest: Busiest,
-    before: HashMap<String, Counted>,
+    /// All classes, by their paths.
+    before: HashMap<String, Known>,
+    /// The times of the points of all classes.
+    pub(crate) coarse: CoarseAxis,
+    /// How many classes have such points.
+    coarse_classes: usize,
+    /// The points of classes that packets have not come to since the start of the run, by what tells them
+    /// from others.
+    absent_coarse: HashMap<String, Box<Coarse>>,
+}
+
+/// What is known of a class.
+#[derive(Debug)]
+struct Known {
+    counted: Counted,
+    coarse: Option<Box<Coarse>>,
 }
 
 /// The history of a class.
@@ -123,6 +141,14 @@ pub(crate) struct Series {
     /// What tells it from others, also in the next run.
     identity: String,
     pub(crate) rings: Rings,
+}
+
+/// What a class that is new begins with.
+#[derive(Debug, Default)]
+struct Found {
+    /// What it has sent, fading.
+    weight: f64,
+    coarse: Option<Box<Coarse>>,
 }
 
 /// The history of a class that may come again.
@@ -306,19 +332,22 @@ impl History {
             let absent = direction.absent.values_mut().map(|absent| &mut absent.rings);
             let series = direction.series.values_mut().map(|series| &mut series.rings);
             series.chain(absent).for_each(|rings| rings.close(&ended));
+            if direction.coarse.close() {
+                direction.all_coarse_mut().for_each(Coarse::end_step);
+            }
         }
     }
 
-    /// Returns a block for a file: all, or what has come after these marks. There is none before the first
-    /// points.
-    fn block(&self, clocks: &Clocks, marks: Option<&Marks>) -> Option<(Vec<u8>, Marks)> {
+    /// Returns the content of a block for a file: all, or what has come after these marks. There is none
+    /// before the first points.
+    fn content(&self, clocks: &Clocks, marks: Option<&Marks>) -> Option<(Vec<u8>, Marks)> {
         let (taken, first) = (self.taken?, self.directions.first()?);
         if !first.axis.has_points() {
             return None;
         }
         let directions: Vec<_> = self.directions.iter().map(DirectionHistory::to_save).collect();
         let at_s = first.at_s + taken.elapsed().as_secs_f64();
-        Some(saved::block(at_s, clocks, &directions, marks))
+        Some(saved::content(at_s, clocks, &directions, marks))
     }
 }
 
@@ -332,21 +361,48 @@ impl DirectionHistory {
             .absent
             .values()
             .map(|absent| (&*absent.identity, &absent.rings));
+        let coarse = self.before.values().filter_map(|known| known.coarse.as_ref());
         DirectionToSave {
             from: &self.from,
             to: &self.to,
             axis: &self.axis,
             series: series.chain(absent).collect(),
+            coarse_axis: &self.coarse,
+            coarse: coarse
+                .chain(self.absent_coarse.values())
+                .map(|coarse| &**coarse)
+                .collect(),
         }
+    }
+
+    fn all_coarse_mut(&mut self) -> impl Iterator<Item = &mut Coarse> {
+        let known = self.before.values_mut().filter_map(|known| known.coarse.as_mut());
+        known
+            .chain(self.absent_coarse.values_mut())
+            .map(|coarse| &mut **coarse)
+    }
+
+    /// Returns the points of five minutes of a class, if there are some.
+    pub(crate) fn coarse_of(&self, class: &str) -> Option<&Coarse> {
+        let coarse = self.before.get(class)?.coarse.as_deref();
+        coarse.filter(|coarse| coarse.len() > 0)
     }
 
     /// Goes on with what earlier runs have left. This one has no points before `begun`.
     fn go_on(&mut self, mut saved: SavedDirection, offset: f64, begun: f64) {
         // A calendar that was set back must not put the past behind the present.
-        let last = KEPT.filter_map(|tier| saved.axis.last(tier)).reduce(f64::max);
+        let last = KEPT.filter_map(|tier| saved.axis.last(tier));
+        let last = last.chain(saved.coarse_axis.last()).reduce(f64::max);
         let offset = last.map_or(offset, |last| offset.min(begun - LEAST_GAP_S - last));
         saved.axis.go_on(offset, begun);
         self.axis = saved.axis;
+        saved.coarse_axis.go_on(offset, begun);
+        self.coarse = saved.coarse_axis;
+        for mut coarse in saved.coarse.into_values() {
+            coarse.end_step();
+            self.absent_coarse
+                .insert(coarse.identity.clone(), Box::new(coarse));
+        }
         let times = self.axis.times(WEIGHED, f64::MIN);
         for (identity, mut rings) in saved.series {
             rings.go_on();
@@ -369,11 +425,20 @@ impl DirectionHistory {
         }
     }
 
-    /// Gives classes that are there the history that they have from earlier runs. Returns what they have
-    /// sent.
-    fn find_again(&mut self, direction: &DirectionStatus) -> HashMap<String, f64> {
-        let mut found = HashMap::new();
+    /// Gives classes that are there the history that they have from earlier runs. Returns what new ones
+    /// begin with, by their paths.
+    fn find_again(
+        &mut self,
+        direction: &DirectionStatus,
+        is_new: impl Fn(&str) -> bool,
+    ) -> HashMap<String, Found> {
+        let mut found: HashMap<String, Found> = HashMap::new();
         identity::each(&direction.tree, &mut |path, identity| {
+            let kept = self.absent_coarse.remove(identity);
+            if kept.is_some() || is_new(path) {
+                let coarse = kept.unwrap_or_else(|| Box::new(Coarse::new(identity.to_owned())));
+                found.entry(path.to_owned()).or_default().coarse = Some(coarse);
+            }
             let key = format!("absent {identity}");
             // One that has begun again already keeps what it has.
             if !self.series.contains_key(path)
@@ -382,7 +447,7 @@ impl DirectionHistory {
                 self.busiest.rename(&key, path);
                 self.series
                     .insert(path.to_owned(), Series::new(absent.identity, absent.rings));
-                found.insert(path.to_owned(), absent.weight);
+                found.entry(path.to_owned()).or_default().weight = absent.weight;
             }
         });
         found
@@ -393,6 +458,13 @@ impl DirectionHistory {
         self.series.retain(|path, series| {
             let now = identity::of(&direction.tree, path);
             path == ROOT || now.is_none_or(|now| now == series.identity)
+        });
+        identity::each(&direction.tree, &mut |path, identity| {
+            if let Some(coarse) = self.before.get_mut(path).and_then(|known| known.coarse.as_mut())
+                && coarse.identity != identity
+            {
+                **coarse = Coarse::new(identity.to_owned());
+            }
         });
     }
 
@@ -412,17 +484,27 @@ impl DirectionHistory {
         let nodes = nodes(&direction.tree);
         let delays = delays(recorded, &direction.from);
         let mut before = std::mem::take(&mut self.before);
-        let is_known = |node: &Node<'_>| before.contains_key(&node.path);
-        let mut may_be_found = nodes.iter().any(|node| !is_known(node));
+        let is_new = |path: &str| !before.contains_key(path);
+        let mut may_be_found = nodes.iter().any(|node| is_new(&node.path));
         if let Some((saved, offset)) = saved {
             let begun = if is_first { at_s } else { last };
             self.go_on(saved, offset, begun);
             may_be_found = true;
         }
-        let found = match may_be_found && !self.absent.is_empty() {
-            true => self.find_again(direction),
+        let mut found = match may_be_found {
+            true => self.find_again(direction, is_new),
             false => HashMap::new(),
         };
+        let coarse_has_ended = !is_first && self.coarse.advance(at_s);
+        if coarse_has_ended {
+            self.absent_coarse
+                .values_mut()
+                .for_each(|coarse| coarse.end_step());
+            self.absent_coarse.retain(|_, coarse| coarse.is_known());
+        }
+        let taken = self.coarse_classes + self.absent_coarse.len();
+        let mut free = coarse::MOST_CLASSES.saturating_sub(taken);
+        self.coarse_classes = 0;
         self.latest.clear();
         let mut moved = Vec::new();
         for node in &nodes {
@@ -432,11 +514,31 @@ impl DirectionHistory {
                 at_s: last,
                 ..Counted::default()
             };
-            let known = before.remove(&node.path).unwrap_or(unseen);
+            let (known, mut coarse) = match before.remove(&node.path) {
+                Some(known) => (known.counted, known.coarse),
+                None => (unseen, None),
+            };
+            let found = found.remove(&node.path).unwrap_or_default();
             let mut of_class = now.since(known, node.status);
-            let weight = known.weight + found.get(&node.path).unwrap_or(&0.0);
-            now.weight = faded(weight, at_s - last, of_class.bytes);
-            self.before.insert(node.path.clone(), now);
+            now.weight = faded(known.weight + found.weight, at_s - last, of_class.bytes);
+            if let Some(new) = found.coarse
+                && node.depth > 0
+                && (new.len() > 0 || free > 0)
+            {
+                free = free.saturating_sub(1);
+                coarse = Some(new);
+            }
+            if let Some(coarse) = &mut coarse {
+                self.coarse_classes += 1;
+                if coarse_has_ended {
+                    coarse.end_step();
+                }
+                if !is_first {
+                    coarse.add(&of_class);
+                }
+            }
+            let counted = now;
+            self.before.insert(node.path.clone(), Known { counted, coarse });
             if is_first {
                 continue;
             }

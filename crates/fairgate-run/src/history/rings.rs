@@ -273,6 +273,14 @@ impl Rings {
         points.range(points.len().saturating_sub(count)..)
     }
 
+    /// Returns the time of the first point of a ring.
+    pub(crate) fn since(&self, tier: usize, axis: &Axis) -> Option<f64> {
+        let times = &axis.times[tier];
+        times
+            .get(times.len().saturating_sub(self.points[tier].len()))
+            .copied()
+    }
+
     /// Returns what the class has sent in the last `count` points of a ring: the seconds of each step, which
     /// ended at these times, and bytes.
     pub(super) fn sent<'r>(&'r self, tier: usize, times: &'r [f64]) -> impl Iterator<Item = (f64, u64)> + 'r {

@@ -4,7 +4,8 @@
 //! "fairgate history 1\n"  block  block  ...
 //! block    = length of the content (u32), its CRC-32 (u32), content
 //! content  = when it was written, then for each direction: its interfaces,
-//!            the new times of each ring, the new points of each class at these times
+//!            the new times of each ring, the new points of the busiest classes at these times;
+//!            the new times of five minutes, and if there are some the points of all classes
 //! ```
 //!
 //! The first block has the whole history, and each further one what was new. All are of the same run: times
@@ -20,6 +21,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use nix::time::{ClockId, clock_gettime};
 use thiserror::Error;
 
+use super::coarse::{self, Coarse, CoarseAxis, CoarsePoint, POINT_BYTES};
 use super::rings::{Axis, FIGURES, KEPT, Point, Rings, most};
 
 /// How every version of the file begins.
@@ -28,8 +30,9 @@ const NAME: &[u8] = b"fairgate history ";
 /// How the file of this version begins.
 pub(super) const HEAD: &[u8] = b"fairgate history 1\n";
 
-/// The largest file, bytes: two whole histories have less.
-pub(super) const LARGEST: usize = 32 << 20;
+/// The largest file, bytes. A whole history has 8 MB, and 57 MB if there are as many classes as may have
+/// points of five minutes; names come to that. The file may grow by half of it and one block.
+pub(super) const LARGEST: usize = 256 << 20;
 
 /// The most directions of a run, and classes of a direction with a history, the root among them.
 const MOST_DIRECTIONS: usize = 2;
@@ -72,10 +75,14 @@ pub(super) struct SavedDirection {
     pub(super) axis: Axis,
     /// By what tells a class from others, in this run and in the next one.
     pub(super) series: BTreeMap<String, Rings>,
+    pub(super) coarse_axis: CoarseAxis,
+    pub(super) coarse: BTreeMap<String, Coarse>,
 }
 
-/// The time of the last point of each ring that a file has, for each direction.
+/// The time of the last point of each ring that a file has, for each direction. That of the points of five
+/// minutes is in the place of the ring that is not kept.
 pub(super) type Marks = Vec<[f64; KEPT.end]>;
+const COARSE: usize = 0;
 
 /// What a block says of a direction.
 pub(super) struct DirectionToSave<'h> {
@@ -83,6 +90,8 @@ pub(super) struct DirectionToSave<'h> {
     pub(super) to: &'h str,
     pub(super) axis: &'h Axis,
     pub(super) series: Vec<(&'h str, &'h Rings)>,
+    pub(super) coarse_axis: &'h CoarseAxis,
+    pub(super) coarse: Vec<&'h Coarse>,
 }
 
 /// Why a file, or the rest of it, is not used.
@@ -120,8 +129,9 @@ impl Clocks {
     }
 }
 
-/// Returns a block of what has come after these marks, and its marks. Without marks, it is a first block.
-pub(super) fn block(
+/// Returns the content of a block of what has come after these marks, and its marks. Without marks, it is a
+/// first block.
+pub(super) fn content(
     at_s: f64,
     clocks: &Clocks,
     directions: &[DirectionToSave<'_>],
@@ -147,7 +157,6 @@ pub(super) fn block(
             counts[tier] = times.len();
             mark[tier] = times.last().copied().unwrap_or(mark[tier]);
         }
-        made.push(mark);
         put_count(&mut content, direction.series.len());
         for (class, rings) in &direction.series {
             put_name(&mut content, class);
@@ -159,8 +168,22 @@ pub(super) fn block(
                 }
             }
         }
+        let times = direction.coarse_axis.times(mark[COARSE]);
+        put_count(&mut content, times.len());
+        times.iter().for_each(|time| content.extend(time.to_le_bytes()));
+        if let Some(last) = times.last() {
+            mark[COARSE] = *last;
+            put_count(&mut content, direction.coarse.len());
+            for coarse in &direction.coarse {
+                put_name(&mut content, &coarse.identity);
+                let points = coarse.latest(times.len());
+                put_count(&mut content, points.len());
+                points.for_each(|point| content.extend(point.to_bytes()));
+            }
+        }
+        made.push(mark);
     }
-    (framed(&content), made)
+    (content, made)
 }
 
 /// Returns a block with this content.
@@ -230,6 +253,8 @@ struct Part<'b> {
     to: &'b str,
     times: [Vec<f64>; KEPT.end],
     series: BTreeMap<&'b str, [Vec<Point>; KEPT.end]>,
+    coarse_times: Vec<f64>,
+    coarse: BTreeMap<&'b str, Vec<CoarsePoint>>,
 }
 
 /// Adds a block to what those before it say. A block that is refused has changed nothing.
@@ -266,11 +291,16 @@ fn take(saved: &mut Option<Saved>, content: &[u8]) -> Result<(), &'static str> {
 /// Whether the times of a part follow those of its direction.
 impl PartialEq<&Part<'_>> for &SavedDirection {
     fn eq(&self, part: &&Part<'_>) -> bool {
-        let follows = |tier: usize| {
-            let first = part.times[tier].first();
-            first.is_none_or(|first| self.axis.last(tier).is_none_or(|last| last < *first))
+        let follows = |last: Option<f64>, times: &[f64]| {
+            let pair = last.zip(times.first());
+            pair.is_none_or(|(last, first)| first - last >= LEAST_STEP_S)
         };
-        self.from == part.from && self.to == part.to && KEPT.into_iter().all(follows)
+        self.from == part.from
+            && self.to == part.to
+            && KEPT
+                .into_iter()
+                .all(|tier| follows(self.axis.last(tier), &part.times[tier]))
+            && follows(self.coarse_axis.last(), &part.coarse_times)
     }
 }
 
@@ -278,13 +308,7 @@ fn part<'b>(bytes: &mut Bytes<'b>, at_s: f64) -> Result<Part<'b>, &'static str> 
     let [from, to] = [bytes.name()?, bytes.name()?];
     let mut times: [Vec<f64>; KEPT.end] = Default::default();
     for tier in KEPT {
-        for _ in 0..bytes.count(most(tier))? {
-            let time = bytes.time()?;
-            if time > at_s || times[tier].last().is_some_and(|last| time - last < LEAST_STEP_S) {
-                return Err("its times are in no order");
-            }
-            times[tier].push(time);
-        }
+        times[tier] = bytes.times(most(tier), at_s)?;
     }
     let mut series = BTreeMap::new();
     for _ in 0..bytes.count(MOST_CLASSES)? {
@@ -301,11 +325,28 @@ fn part<'b>(bytes: &mut Bytes<'b>, at_s: f64) -> Result<Part<'b>, &'static str> 
         }
         series.insert(class, points);
     }
+    let coarse_times = bytes.times(coarse::MOST_POINTS, at_s)?;
+    let mut coarse = BTreeMap::new();
+    let most = match coarse_times.is_empty() {
+        true => None,
+        false => Some(bytes.count(coarse::MOST_CLASSES)?),
+    };
+    for _ in 0..most.unwrap_or(0) {
+        let class = bytes.name()?;
+        let count = bytes.count(coarse_times.len())?;
+        let (points, _) = bytes.take(count * POINT_BYTES)?.as_chunks();
+        coarse.insert(
+            class,
+            points.iter().map(|point| CoarsePoint::of_bytes(*point)).collect(),
+        );
+    }
     Ok(Part {
         from,
         to,
         times,
         series,
+        coarse_times,
+        coarse,
     })
 }
 
@@ -317,6 +358,8 @@ impl Part<'_> {
             to: self.to.to_owned(),
             axis: Axis::default(),
             series: BTreeMap::new(),
+            coarse_axis: CoarseAxis::default(),
+            coarse: BTreeMap::new(),
         }
     }
 
@@ -333,6 +376,18 @@ impl Part<'_> {
             for (tier, points) in points.into_iter().enumerate().skip(KEPT.start) {
                 rings.extend(tier, self.times[tier].len(), points.into_iter());
             }
+        }
+        if self.coarse_times.is_empty() {
+            return;
+        }
+        direction.coarse_axis.extend(&self.coarse_times);
+        direction
+            .coarse
+            .retain(|class, _| self.coarse.contains_key(class.as_str()));
+        for (class, points) in self.coarse {
+            let coarse = direction.coarse.entry(class.to_owned());
+            let coarse = coarse.or_insert_with(|| Coarse::new(class.to_owned()));
+            coarse.extend(self.coarse_times.len(), points.into_iter());
         }
     }
 }
@@ -358,6 +413,19 @@ impl<'b> Bytes<'b> {
             true => Ok(time),
             false => Err("a time in it is none"),
         }
+    }
+
+    /// Reads times in their order, until that of the block.
+    fn times(&mut self, most: usize, at_s: f64) -> Result<Vec<f64>, &'static str> {
+        let mut times: Vec<f64> = Vec::new();
+        for _ in 0..self.count(most)? {
+            let time = self.time()?;
+            if time > at_s || times.last().is_some_and(|last| time - last < LEAST_STEP_S) {
+                return Err("its times are in no order");
+            }
+            times.push(time);
+        }
+        Ok(times)
     }
 
     fn count(&mut self, most: usize) -> Result<usize, &'static str> {

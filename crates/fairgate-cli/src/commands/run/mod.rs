@@ -140,8 +140,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "COPY", conflicts_with = "dev")]
     last_good: Option<PathBuf>,
 
-    /// Keep the history that the API shows in this file, of 13 MB at most, so that the next run goes on with
-    /// it [default: NAME.history in $STATE_DIRECTORY, which systemd sets; without it, it ends with the run]
+    /// Keep the history that the API shows in this file, so that the next run goes on with it [default:
+    /// NAME.history in $STATE_DIRECTORY, which systemd sets; without it, it ends with the run]
     #[arg(long, value_name = "FILE")]
     history: Option<PathBuf>,
 

@@ -9,7 +9,9 @@ use fairgate_run_api::{Detail, Question, Status};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::history::{DirectionHistory, Figure, History, MOST_SERIES, ROOT, SPAN_S};
+use crate::history::{
+    Coarse, CoarseFigure, DirectionHistory, Figure, History, MOST_SERIES, ROOT, SPAN_S, STEP_S,
+};
 use crate::http::answer::{held, json_bytes};
 use crate::http::problem::{Kind, Problem};
 use crate::http::query::Parameters;
@@ -35,7 +37,8 @@ pub(super) struct HistoryDocument {
     from: String,
     /// The interface that it sends to.
     to: String,
-    /// The length of a step: a reading each second or less often, or means of 10 s or of a minute.
+    /// The length of a step: a reading each second or less often, or means of 10 s or of a minute. Of a class
+    /// that is not among those that send most: means of 5 minutes.
     step_s: f64,
     /// When the last reading was made, seconds since the start of the run.
     now_s: f64,
@@ -44,14 +47,15 @@ pub(super) struct HistoryDocument {
     at_s: Vec<f64>,
     /// The root, and the classes that are wanted.
     series: Vec<SeriesDocument>,
-    /// How many classes have a history: those that send most. A class gets its place when it has clearly
-    /// sent more than another one, in the last hour above all. What it did before is null.
+    /// How many classes have a history in short steps: those that send most. A class gets its place when it
+    /// has clearly sent more than another one, in the last hour above all. What it did before is null.
     classes: usize,
     /// How many classes may have one.
     classes_limit: usize,
 }
 
-/// What a class did. Values are null where there are none: the class was not there, or no packet had left.
+/// What a class did. Values are null where there are none: the class was not there, or no packet had left. Of
+/// steps of 5 minutes only rate, delay and drops are kept.
 #[derive(Debug, Serialize, ToSchema)]
 struct SeriesDocument {
     /// The numbers of the classes from the root on, as `20/3`; `root` for the root.
@@ -105,7 +109,8 @@ pub(super) fn find<'h>(history: &'h History, from: &str) -> Result<&'h Direction
 /// What the classes of a direction did in the last 24 hours
 ///
 /// A point is made of each reading for 10 minutes, for each 10 s in 2 hours, and for each minute in 24 hours.
-/// The answer has the finest of them that go back as far as is wanted.
+/// The answer has the finest of them that go back as far as is wanted. Only the classes that send most have
+/// them. The others have a point for each 5 minutes in 24 hours: the answer if `class` is one of them.
 ///
 /// Percentiles of delays are counted from the first request for the history or the classes on, until nobody
 /// has asked for a minute.
@@ -166,6 +171,17 @@ fn of(
 ) -> Result<HistoryDocument, Problem> {
     let now_s = direction.at_s;
     let tier = direction.axis.tier(seconds, now_s);
+    if let Some(class) = class
+        && let Some(coarse) = direction.coarse_of(class)
+    {
+        let short = direction.series.get(class);
+        let short = short.and_then(|series| series.rings.since(tier, &direction.axis));
+        let begun = short.unwrap_or(f64::MAX);
+        let goes_further_back = |since: f64| since + STEP_S < begun;
+        if begun > now_s - seconds && coarse.since(&direction.coarse).is_some_and(goes_further_back) {
+            return Ok(of_coarse(direction, class, coarse, seconds, after));
+        }
+    }
     let whole = direction.axis.times(tier, now_s - seconds).len();
     let at_s = direction
         .axis
@@ -175,8 +191,8 @@ fn of(
         Some(class) if class == ROOT || direction.series.contains_key(class) => vec![class],
         Some(class) => {
             let detail = format!(
-                "the class `{class}` from {} has no history: no packet has come to it, or {MOST_SERIES} \
-                 other classes have sent more",
+                "the class `{class}` from {} has no history: no packet has come to it yet, or {MOST_SERIES} \
+                 other classes have sent more and it was not there 5 minutes ago",
                 direction.from
             );
             return Err(Problem::new(Kind::NotFound, detail));
@@ -208,6 +224,44 @@ fn of(
         classes: direction.series.len().saturating_sub(1),
         classes_limit: MOST_SERIES,
     })
+}
+
+/// Returns the points of 5 minutes of a class.
+fn of_coarse(
+    direction: &DirectionHistory,
+    class: &str,
+    coarse: &Coarse,
+    seconds: f64,
+    after: Option<f64>,
+) -> HistoryDocument {
+    let now_s = direction.at_s;
+    let after = after.unwrap_or(f64::MIN).max(now_s - seconds);
+    let at_s = direction.coarse.times(after);
+    let values = |figure| coarse.last(at_s.len(), figure);
+    let not_kept = || vec![None; at_s.len()];
+    let latest = direction.latest.iter().find(|figures| figures.class == class);
+    let series = SeriesDocument {
+        class: class.to_owned(),
+        discipline: latest.map_or_else(String::new, |figures| figures.discipline.clone()),
+        rate_bps: values(CoarseFigure::Rate),
+        delay_ms: values(CoarseFigure::Delay),
+        highest_p95_ms: not_kept(),
+        highest_p99_ms: not_kept(),
+        dropped_per_s: values(CoarseFigure::Dropped),
+        marked_per_s: not_kept(),
+        backlog_bytes: not_kept(),
+    };
+    HistoryDocument {
+        schema: "fairgate.history/1",
+        from: direction.from.clone(),
+        to: direction.to.clone(),
+        step_s: STEP_S,
+        now_s,
+        series: vec![series],
+        at_s,
+        classes: direction.series.len().saturating_sub(1),
+        classes_limit: MOST_SERIES,
+    }
 }
 
 /// Returns the root, and those classes without others below them that sent most in the last `count` steps,

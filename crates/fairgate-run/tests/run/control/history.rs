@@ -367,6 +367,83 @@ fn the_next_run_goes_on_with_the_history() {
     assert_eq!((rates.len(), gaps), (10, 2), "{document}");
 }
 
+/// A class that is not among the busiest has points of five minutes, also in the next run.
+#[test]
+fn every_class_has_a_history_in_long_steps() {
+    let (run, stage) = played();
+    // A hundred classes that send alike: the first 64 have short steps.
+    let all = |second: u64, times: u64| -> Vec<(u16, u64)> {
+        (1..=100)
+            .map(|class| (class, 10 * second * if class == 90 { times } else { 1 }))
+            .collect()
+    };
+    let go_on = |run: &Played, stage: &Stage, second: u64, times: u64| {
+        run.set(second as f64, &all(second, times));
+        stage.read();
+    };
+    let rates = |document: &Value| -> Vec<Option<i64>> {
+        let rates = document["series"][0]["rate_bps"].as_array().unwrap().iter();
+        // In hundreds: they are accurate to 0.03 %.
+        rates
+            .map(|rate| rate.as_f64().map(|rate| (rate / 100.0).round() as i64))
+            .collect()
+    };
+    let day = |stage: &Stage, class: u16| {
+        json(
+            stage,
+            &format!("/v1/history?from=left&class={class}&seconds=86400"),
+        )
+    };
+    for second in (10..300).step_by(10) {
+        go_on(&run, &stage, second, 1);
+    }
+    let early = get(&stage, "/v1/history?from=left&class=90");
+    assert_eq!(early.status, 404, "{early:?}");
+    for second in (300..=700).step_by(10) {
+        go_on(&run, &stage, second, 1);
+    }
+    assert_eq!(day(&stage, 1)["step_s"], 1.0);
+    let document = day(&stage, 90);
+    assert_eq!(
+        (&document["step_s"], &document["now_s"]),
+        (&300.0.into(), &700.0.into())
+    );
+    assert_eq!(document["at_s"], serde_json::json!([290.0, 590.0]));
+    assert_eq!(rates(&document), [Some(100), Some(100)]);
+    assert_eq!(document["series"][0]["discipline"], "fifo");
+    let delay = document["series"][0]["delay_ms"][1].as_f64().unwrap();
+    assert!((delay - 4.0).abs() < 0.002, "{delay}");
+    assert_eq!(
+        document["series"][0]["highest_p95_ms"],
+        serde_json::json!([null, null])
+    );
+    let new = json(&stage, "/v1/history?from=left&class=90&seconds=86400&after=290");
+    assert_eq!(new["at_s"], serde_json::json!([590.0]));
+
+    // It is one of the busiest then. What it did before is in the long steps.
+    for second in (710..=910).step_by(10) {
+        go_on(&run, &stage, second, 5);
+    }
+    let minute = json(&stage, "/v1/history?from=left&class=90&seconds=60");
+    assert_eq!((&minute["step_s"], rates(&minute)[0]), (&1.0.into(), Some(500)));
+    assert_eq!(day(&stage, 90)["step_s"], 300.0);
+
+    let kept = stage.kept().unwrap();
+    let (next, stage) = played();
+    stage.recall(&kept).unwrap();
+    go_on(&next, &stage, 10, 1);
+    let document = day(&stage, 89);
+    assert_eq!(document["step_s"], 300.0);
+    assert_eq!(rates(&document), [Some(100), Some(100), Some(100), None]);
+    for second in (20..=310).step_by(10) {
+        go_on(&next, &stage, second, 1);
+    }
+    assert_eq!(
+        rates(&day(&stage, 89)),
+        [Some(100), Some(100), Some(100), None, Some(100)]
+    );
+}
+
 /// Class 2 gets another subscriber while the run goes on: what the old one did is not the new one's.
 #[test]
 fn a_number_that_is_given_anew_has_no_past() {
