@@ -86,6 +86,9 @@ pub struct FlowStatus {
     /// The time from here to the destination and back, of a TCP connection with timestamps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round_trip_ms: Option<RoundTripStatus>,
+    /// What of it was lost before it got here, of a TCP flow that had data in the last 10 seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost_before: Option<LossStatus>,
     /// The time since its first packet, seconds.
     pub age_s: f64,
     /// The time since its last packet, seconds.
@@ -141,6 +144,17 @@ impl FlowOrder {
             FlowOrder::RoundTrip => "round trip",
         }
     }
+}
+
+/// TCP segments with data in the last 10 to 20 seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct LossStatus {
+    /// How many arrived.
+    pub segments: u64,
+    /// How many of them had been lost on the way here, and were sent again: they filled a gap in the sequence
+    /// numbers more than 3 ms later.
+    pub lost: u64,
 }
 
 /// Round trip times, milliseconds. They begin behind the queue of this run.

@@ -27,7 +27,7 @@ pub use audit::{Audit, AuditEntry, change as described_change};
 pub use autorate::{AutorateDirection, AutorateStatus};
 pub use difference::Difference;
 pub use entry::Entry;
-pub use flows::{DEFAULT_FLOWS, FlowOrder, FlowStatus, FlowsStatus, LanStatus, RoundTripStatus};
+pub use flows::{DEFAULT_FLOWS, FlowOrder, FlowStatus, FlowsStatus, LanStatus, LossStatus, RoundTripStatus};
 pub use names::{ClassName, SubscriberName, brief};
 pub use network::{Network, NetworkNode, below, trees};
 pub use outline::{

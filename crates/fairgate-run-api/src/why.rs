@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::flows::{FlowStatus, LossStatus};
+
 /// From this share of its limit on something counts as full: rates are those of a second, and a shaper has
 /// bursts.
 const FULL: f64 = 0.95;
@@ -9,6 +11,10 @@ const FULL: f64 = 0.95;
 const LONG_MS: f64 = 20.0;
 /// A round trip beyond this machine that is felt, ms.
 const FAR_MS: f64 = 100.0;
+/// From this share of losses on a connection is slow, whatever the line: with round trips of 50 ms, Reno gets
+/// 2.9 Mbit/s (Mathis, Semke, Mahdavi, Ott 1997). A few are needed to tell.
+const LOSSY: f64 = 0.01;
+const LEAST_LOST: u64 = 3;
 
 /// What a class or a node of the network does just now.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -50,6 +56,8 @@ pub enum Cause {
     Node,
     /// Packets wait in its class for long, though nothing is full.
     Bursts,
+    /// Packets are lost before they get here.
+    Loss,
     /// Round trips to its devices are long: its Wi-Fi, or another queue behind this machine.
     Devices,
     /// Round trips to servers are long.
@@ -73,13 +81,13 @@ pub struct Why {
 
 impl Why {
     /// Finds the first cause. `own` is the class of the subscriber; none if no packet has come to it.
-    /// `shared` are the nodes above it, the nearest one first. `round_trips_ms` are medians of round trips of
-    /// its flows beyond this machine: to its devices if packets go down to them, else to servers.
+    /// `shared` are the nodes above it, the nearest one first. `flows` are its own in this direction, whose
+    /// round trips are beyond this machine: to its devices if packets go down to them, else to servers.
     pub fn find<'n>(
         goes_down: bool,
         own: Option<Load<'n>>,
         shared: impl IntoIterator<Item = Load<'n>>,
-        round_trips_ms: &mut [f64],
+        flows: &[&FlowStatus],
     ) -> Why {
         let because = |cause, node: Option<&str>, text: String| Why {
             cause,
@@ -106,6 +114,22 @@ impl Why {
             let text = format!("Bursts wait here though nothing is full. {waits}");
             return because(Cause::Bursts, None, text);
         }
+        let LossStatus { segments, lost } = lost_before(flows);
+        if lost >= LEAST_LOST && lost as f64 >= LOSSY * segments as f64 {
+            let share = three_digits(100.0 * lost as f64 / segments as f64);
+            let [where_, look] = match goes_down {
+                true => ["On the way here", "Look at what is before this machine."],
+                false => [
+                    "Between its devices and here",
+                    "Look at its Wi-Fi and its radio link.",
+                ],
+            };
+            let text =
+                format!("{where_} {share} % of its TCP segments are lost ({lost} of {segments}). {look}");
+            return because(Cause::Loss, None, text);
+        }
+        let trips = flows.iter().filter_map(|flow| Some(flow.round_trip_ms?.median));
+        let mut round_trips_ms: Vec<f64> = trips.collect();
         round_trips_ms.sort_by(f64::total_cmp);
         let Some(&far) = round_trips_ms
             .get(round_trips_ms.len() / 2)
@@ -130,6 +154,16 @@ impl Why {
             ),
         }
     }
+}
+
+/// Returns what was lost of all flows before they got here.
+fn lost_before(flows: &[&FlowStatus]) -> LossStatus {
+    let mut all = LossStatus::default();
+    for losses in flows.iter().filter_map(|flow| flow.lost_before) {
+        all.segments += losses.segments;
+        all.lost += losses.lost;
+    }
+    all
 }
 
 fn plural(count: usize) -> &'static str {
@@ -168,6 +202,7 @@ fn delay(ms: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::flows::RoundTripStatus;
 
     const CALM: Load<'_> = Load {
         name: "its class",
@@ -186,8 +221,57 @@ mod tests {
     }
 
     fn find(own: Option<Load<'static>>, mast_bps: f64, round_trips_ms: &[f64]) -> [Why; 2] {
-        [true, false]
-            .map(|goes_down| Why::find(goes_down, own, [mast(mast_bps)], &mut round_trips_ms.to_vec()))
+        let flow = |median: &f64| FlowStatus {
+            round_trip_ms: Some(RoundTripStatus {
+                latest: *median,
+                minimum: *median,
+                median: *median,
+            }),
+            ..FlowStatus::default()
+        };
+        find_with(
+            own,
+            mast_bps,
+            &round_trips_ms.iter().map(flow).collect::<Vec<_>>(),
+        )
+    }
+
+    fn find_with(own: Option<Load<'static>>, mast_bps: f64, flows: &[FlowStatus]) -> [Why; 2] {
+        let flows: Vec<&FlowStatus> = flows.iter().collect();
+        [true, false].map(|goes_down| Why::find(goes_down, own, [mast(mast_bps)], &flows))
+    }
+
+    #[test]
+    fn losses_before_this_machine_are_told_apart_by_their_side() {
+        let flow = |segments, lost| FlowStatus {
+            lost_before: Some(LossStatus { segments, lost }),
+            round_trip_ms: Some(RoundTripStatus {
+                latest: 300.0,
+                minimum: 300.0,
+                median: 300.0,
+            }),
+            ..FlowStatus::default()
+        };
+        let [down, up] = find_with(Some(CALM), 0.0, &[flow(1200, 20), flow(40, 3)]);
+        assert_eq!([down.cause, up.cause], [Cause::Loss; 2]);
+        assert_eq!(
+            down.text,
+            "On the way here 1.85 % of its TCP segments are lost (23 of 1240). Look at what is before this \
+             machine."
+        );
+        assert!(
+            up.text.starts_with("Between its devices and here 1.85 %"),
+            "{}",
+            up.text
+        );
+        // Too few, or too small a share; and a node that is full comes first.
+        for flows in [[flow(20, 2), flow(0, 0)], [flow(1200, 11), flow(0, 0)]] {
+            assert_eq!(find_with(Some(CALM), 0.0, &flows)[0].cause, Cause::Devices);
+        }
+        assert_eq!(
+            find_with(Some(CALM), 99e6, &[flow(100, 20)])[0].cause,
+            Cause::Node
+        );
     }
 
     #[test]

@@ -120,12 +120,10 @@ impl<'s> Meanwhile<'s> {
             .flows
             .iter()
             .filter(|flow| flow.from == self.after.from && is_its(&flow.subscriber));
-        let mut round_trips: Vec<f64> = of_class
-            .filter_map(|flow| Some(flow.round_trip_ms?.median))
-            .collect();
+        let of_class: Vec<_> = of_class.collect();
         // No path is longer than all nodes.
         let shared = shared.take(nodes.len()).map(NodeLoad::load);
-        Why::find(goes_down, own, shared, &mut round_trips)
+        Why::find(goes_down, own, shared, &of_class)
     }
 }
 
@@ -201,6 +199,11 @@ fn finding(id: &str, check: &'static str, why: &Why) -> Finding {
             Level::Note,
             "Its packets come faster than its limit for a short time.",
             format!("fairgate doctor --subscriber {id} --for 30s  # longer than a burst"),
+        ),
+        Cause::Loss => (
+            Level::Warning,
+            "Its connections slow down at each loss, and this run can't prevent those.",
+            "compare with other subscribers: those behind the same link have the same losses".to_owned(),
         ),
         Cause::Devices => (
             Level::Warning,

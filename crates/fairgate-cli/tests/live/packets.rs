@@ -80,6 +80,51 @@ fn find<'f>(flows: &'f [Value], from: &str, protocol: &str) -> &'f Value {
         .unwrap_or_else(|| panic!("no {protocol} from {from}: {flows:?}"))
 }
 
+/// What a queue of the run drops is not counted. Then the left host loses 5 % of what it sends, before the
+/// run.
+#[test]
+fn losses_before_the_run_are_counted() {
+    let Some(_watched) = live("losses_before_the_run_are_counted") else {
+        return;
+    };
+    let network = Network::build().unwrap();
+    // Returns how many segments came, were lost before, and were dropped.
+    let transferred = |tree: &str| {
+        let run = Run::start(&network.router, tree);
+        flows(&run);
+        transfer(&network);
+        let seen = flows(&run);
+        let data = find(&seen, "left", "tcp");
+        let [segments, lost] = ["segments", "lost"].map(|key| data["lost_before"][key].as_u64().unwrap());
+        let dropped = data["dropped"].as_u64().unwrap();
+        run.stop();
+        [segments, lost, dropped]
+    };
+    let short = TREE.replace("\"fq_codel\" }", "\"fifo\", limit = 10 }");
+    let [segments, lost, dropped] = transferred(&short);
+    assert!(
+        segments > 100 && lost == 0 && dropped > 0,
+        "{segments} {lost} {dropped}"
+    );
+
+    let lossy = "[queue.up]\ndiscipline = \"netem\"\nloss = 0.05\ndelay = \"5ms\"\n\n\
+                 [run]\ndevice = \"eth0\"\negress = \"up\"\n";
+    let before = Run::start(&network.left, lossy);
+    let [segments, lost, _] = transferred(TREE);
+    let status = before.status();
+    let gone = status
+        .directions
+        .iter()
+        .map(|direction| direction.tree.dropped.packets);
+    let gone: u64 = gone.sum();
+    // Some of what is gone were no data, or data that had come before.
+    assert!(
+        segments > 100 && gone > 10 && lost <= gone && 2 * lost > gone,
+        "{lost} of {gone} were seen, {segments} segments"
+    );
+    before.stop();
+}
+
 /// Nobody keeps packets. The flows are observed from the first question on.
 #[test]
 fn flows_are_observed_on_demand() {

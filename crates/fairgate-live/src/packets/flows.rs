@@ -11,9 +11,12 @@ use std::sync::Arc;
 
 use fairgate::Time;
 use fairgate::flow::{FlowKey, LinkType, dissect};
-use fairgate_run_api::{FlowOrder, FlowStatus, FlowsStatus, LanStatus, RoundTripStatus, SubscriberName};
+use fairgate_run_api::{
+    FlowOrder, FlowStatus, FlowsStatus, LanStatus, LossStatus, RoundTripStatus, SubscriberName,
+};
 
 use super::log::{Outcome, Record};
+use super::losses::{Data, Losses};
 use super::round_trips::{Measured, RoundTrips};
 use crate::nat::{Endpoint, Translations};
 use crate::rate::RateWindow;
@@ -62,6 +65,7 @@ struct Flow {
     place: (usize, u32),
     rate: RateWindow,
     trips: RoundTrips,
+    losses: Losses,
 }
 
 /// Names the queues of a run: that of a worker's node with this number, in the direction from a side.
@@ -116,6 +120,13 @@ impl Flows {
         let Some(segment) = headers.acknowledgement(record.bytes) else {
             return;
         };
+        // It is behind the first header: a tunnel's own one is in the way.
+        let packet = headers
+            .network_offset
+            .and_then(|at| record.bytes.get(usize::from(at)..));
+        if let Some(data) = packet.and_then(Data::of) {
+            flow.losses.arrived(data, record.arrived);
+        }
         let Some(timestamps) = segment.timestamps else {
             return;
         };
@@ -127,6 +138,11 @@ impl Flows {
         {
             self.flows[place].trips.echoed(timestamps.echo, record.arrived);
         }
+    }
+
+    /// Notes that packets are missing among those that were noted: gaps in their numbers mean nothing.
+    pub(super) fn note_missed(&mut self) {
+        self.flows.iter_mut().for_each(|flow| flow.losses.begin_anew());
     }
 
     /// Returns the place of a flow. A new one gets one.
@@ -147,6 +163,7 @@ impl Flows {
             place: (0, 0),
             rate: RateWindow::default(),
             trips: RoundTrips::default(),
+            losses: Losses::default(),
         };
         let place = match self.flows.len() {
             MOST => {
@@ -261,6 +278,12 @@ impl Flow {
             marked: self.marked,
             delay_ms: self.delay / 1e6,
             round_trip_ms: self.trips.measured().map(trips),
+            lost_before: Some(self.losses.recent(now))
+                .filter(|counted| counted.segments > 0)
+                .map(|counted| LossStatus {
+                    segments: counted.segments,
+                    lost: counted.lost,
+                }),
             age_s: now.nanos_since(self.first) as f64 / 1e9,
             idle_s: now.nanos_since(self.last) as f64 / 1e9,
         }

@@ -190,13 +190,17 @@ impl PacketKeeper {
 
     fn take_in(&self, worker: usize, filled: Filled) {
         let mut state = self.lock();
-        state.missed += filled.iter().map(|taken| taken.missed).sum::<u64>();
+        let missed = filled.iter().map(|taken| taken.missed).sum::<u64>();
+        state.missed += missed;
         let mut newest = Time::ZERO;
         for (side, record) in in_time(filled.each_ref().map(|taken| &taken.bytes[..])) {
             newest = newest.max(record.ended);
             if let Some(observed) = &mut state.observed {
                 observed.flows.note(worker, side, &record);
             }
+        }
+        if let Some(observed) = state.observed.as_mut().filter(|_| missed > 0) {
+            observed.flows.note_missed();
         }
         if let Some(kept) = self.kept {
             let sides = filled.each_ref().map(|taken| Arc::from(&taken.bytes[..]));

@@ -12,6 +12,7 @@
 mod flows;
 mod keeper;
 mod log;
+mod losses;
 mod pcapng;
 mod round_trips;
 mod tap;

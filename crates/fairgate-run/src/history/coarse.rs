@@ -1,7 +1,7 @@
 //! What every class did, in long steps: a class that is not among the busiest has a history, too.
 //!
-//! A point has 6 bytes, because there may be tens of thousands of classes: with 24 hours, 1.7 kB for each. The
-//! first [`MOST_CLASSES`] that packets come to have points, each as long as it exists.
+//! A point has 6 bytes, because there may be tens of thousands of classes: with 24 hours, 1.7 kB for each.
+//! The first [`MOST_CLASSES`] that packets come to have points, each as long as it exists.
 
 use std::collections::VecDeque;
 

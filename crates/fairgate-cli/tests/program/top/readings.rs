@@ -237,6 +237,7 @@ pub(crate) fn flows() -> Event {
             minimum: 1.2,
             median: 2.25,
         }),
+        lost_before: None,
         age_s: 60.0,
         idle_s: 0.0,
     };

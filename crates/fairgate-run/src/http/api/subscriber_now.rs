@@ -63,8 +63,8 @@ struct SharedNode {
 /// What a subscriber does just now, and why it is slow
 ///
 /// The run is read once a second, or less often if a reading takes more than 5 % of the time. The cause is
-/// the first one on the path of its packets: its plan, a node of the network that it shares, bursts in its
-/// queue, long round trips of its flows behind this machine.
+/// the first one of these: its plan, a node of the network that it shares, bursts in its queue, losses before
+/// this machine, long round trips of its flows behind it.
 #[utoipa::path(
     get,
     path = "/v1/subscribers/{id}/now",
@@ -132,12 +132,10 @@ fn side(direction: &DirectionHistory, id: &str, goes_down: bool, flows: &[FlowSt
         delay_ms: None,
     });
     let of_side = flows.iter().filter(|flow| flow.from == direction.from);
-    let mut round_trips: Vec<f64> = of_side
-        .filter_map(|flow| Some(flow.round_trip_ms.as_ref()?.median))
-        .collect();
+    let of_side: Vec<&FlowStatus> = of_side.collect();
     Side {
         from: direction.from.clone(),
-        why: Why::find(goes_down, own, loads, &mut round_trips),
+        why: Why::find(goes_down, own, loads, &of_side),
         figures,
         shared,
     }
