@@ -262,7 +262,9 @@ class Operations:
         """What the classes of a direction did in the last 24 hours.
 
         A point is made of each reading for 10 minutes, for each 10 s in 2 hours, and for each minute in
-        24 hours. The answer has the finest of them that go back as far as is wanted.
+        24 hours. The answer has the finest of them that go back as far as is wanted. Only the classes
+        that send most have them. The others have a point for each 5 minutes in 24 hours: the answer if
+        `class` is one of them.
 
         Percentiles of delays are counted from the first request for the history or the classes on, until
         nobody has asked for a minute.
@@ -964,8 +966,8 @@ class Operations:
         """What a subscriber does just now, and why it is slow.
 
         The run is read once a second, or less often if a reading takes more than 5 % of the time. The
-        cause is the first one on the path of its packets: its plan, a node of the network that it shares,
-        bursts in its queue, long round trips of its flows behind this machine.
+        cause is the first one of these: its plan, a node of the network that it shares, bursts in its
+        queue, losses before this machine, long round trips of its flows behind it.
 
         Parameters
         ----------

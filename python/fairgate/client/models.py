@@ -185,6 +185,18 @@ class ListedNode(Model):
     """What it sends at most from them, bit/s."""
 
 
+class LossStatus(Model):
+    """TCP segments with data in the last 10 to 20 seconds."""
+
+    lost: int
+    """
+    How many of them had been lost on the way here, and were sent again: they filled a gap in the sequence
+    numbers more than 3 ms later.
+    """
+    segments: int
+    """How many arrived."""
+
+
 class Losses(Model):
     """Frames lost outside of the tree, by reason."""
 
@@ -354,7 +366,10 @@ class RoundTripStatus(Model):
 
 
 class SeriesDocument(Model):
-    """What a class did. Values are null where there are none: the class was not there, or no packet had left."""
+    """
+    What a class did. Values are null where there are none: the class was not there, or no packet had left. Of
+    steps of 5 minutes only rate, delay and drops are kept.
+    """
 
     backlog_bytes: list[float | None]
     """What waited at the end of the step; of longer steps, the most of all readings in it."""
@@ -760,6 +775,8 @@ class FlowStatus(Model):
     Whose flow this is in the LAN, if the run is on a router that translates its address (`nat`). It is
     behind the destination of received packets, and behind the source of packets that are sent.
     """
+    lost_before: LossStatus | None = None
+    """What of it was lost before it got here, of a TCP flow that had data in the last 10 seconds."""
     marked: int
     """Packets that the trees marked with congestion experienced."""
     packets: int
@@ -800,11 +817,14 @@ class HistoryDocument(Model):
     """What the classes of a direction did. All lists have a member for each of the times."""
 
     at_s: list[float]
-    """The ends of the steps, seconds since the start of the run."""
+    """
+    The ends of the steps, seconds since the start of the run. Those of runs before it are negative. Where
+    none was there, a step has null for all values.
+    """
     classes: int
     """
-    How many classes have a history: those that send most. A class gets its place when it has clearly
-    sent more than another one, in the last hour above all. What it did before is null.
+    How many classes have a history in short steps: those that send most. A class gets its place when it
+    has clearly sent more than another one, in the last hour above all. What it did before is null.
     """
     classes_limit: int
     """How many classes may have one."""
@@ -817,7 +837,10 @@ class HistoryDocument(Model):
     series: list[SeriesDocument]
     """The root, and the classes that are wanted."""
     step_s: float
-    """The length of a step: a reading each second or less often, or means of 10 s or of a minute."""
+    """
+    The length of a step: a reading each second or less often, or means of 10 s or of a minute. Of a class
+    that is not among those that send most: means of 5 minutes.
+    """
     to: str
     """The interface that it sends to."""
 
