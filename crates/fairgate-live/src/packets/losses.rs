@@ -1,14 +1,14 @@
 //! TCP segments that were lost before they got here, from their sequence numbers.
 //!
 //! A segment that begins behind all that was seen before leaves a gap. If what is missing comes after all,
-//! either it was lost on the way here and its sender has sent it again, which takes a round trip or longer, or
-//! packets have overtaken each other, which takes much less. A segment that was seen before and comes again
-//! was lost behind this machine, or in it, and is not counted.
+//! either it was lost on the way here and its sender has sent it again, which takes a round trip or longer,
+//! or packets have overtaken each other, which takes much less. A segment that was seen before and comes
+//! again was lost behind this machine, or in it, and is not counted.
 
 use fairgate::Time;
 
-/// Up to this time, packets have overtaken each other, ns. A sender learns of a loss, and sends again, after a
-/// round trip: through the Internet that takes longer.
+/// Up to this time, packets have overtaken each other, ns. A sender learns of a loss, and sends again, after
+/// a round trip: through the Internet that takes longer.
 const OVERTAKING: u64 = 3_000_000;
 
 /// The most gaps of a flow. In a burst of losses the oldest ones are given up.
@@ -59,8 +59,8 @@ fn is_before(a: u32, b: u32) -> bool {
 }
 
 impl Data {
-    /// Returns the data of a TCP segment in an IP packet, whose end may be cut off. `None` if it has none, and
-    /// behind extension headers.
+    /// Returns the data of a TCP segment in an IP packet, whose end may be cut off. `None` if it has none,
+    /// and behind extension headers.
     pub(super) fn of(packet: &[u8]) -> Option<Data> {
         let u16_at = |at: usize| Some(usize::from(u16::from_be_bytes(*packet.get(at..)?.first_chunk()?)));
         let (header, length) = match packet.first()? >> 4 {

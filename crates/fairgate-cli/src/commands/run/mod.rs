@@ -52,6 +52,7 @@ Examples:
   fairgate reload                    read the file again and change to its trees, whatever they are
   fairgate run --kernel home.toml    the same by the kernel's module sch_fairgate, with `device` in the file
   fairgate run --kernel --detach home.toml   leave them there, without a process
+  fairgate run --history home.history home.toml   keep the charts of the dashboard for the next run
   fairgate run --json home.toml      print the final statistics as JSON
   fairgate run home.toml --from-left in.pcap --to-right out.pcap
                                      a dry run: a day of captured frames in seconds, no interface, no root
