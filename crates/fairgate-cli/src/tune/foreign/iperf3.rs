@@ -15,8 +15,8 @@ pub(super) const COOKIE: usize = 37;
 
 /// The longest name of a congestion control (`TCP_CA_NAME_MAX`).
 const LONGEST_NAME: usize = 16;
-/// The most bytes of results. Those of 32 connections are 8 kB; with them may be what the server has printed.
-const MOST_RESULTS: u32 = 1 << 20;
+/// The most bytes of results. Those of 32 connections are 8 kB.
+const MOST_RESULTS: u32 = 1 << 18;
 
 /// The states that we send or wait for (`iperf_api.h`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,6 +6,7 @@ mod handshakes;
 mod iperf3;
 mod netperf;
 mod stop;
+mod timed;
 
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -19,6 +20,7 @@ use crate::tune::flood::discard;
 use crate::tune::foreign::answers::Answers;
 use crate::tune::foreign::handshakes::Gate;
 use crate::tune::foreign::stop::Stop;
+use crate::tune::foreign::timed::Timed;
 use crate::tune::kind::Kind;
 use crate::tune::load::{Loaded, delivered, joined, receive, send};
 use crate::tune::measured::Direction;
@@ -178,11 +180,7 @@ impl Foreign {
                 Err(TuneError::Interrupted)
             }
             (Some(control), false) => {
-                let end = || {
-                    control.set_read_timeout(Some(LAST))?;
-                    iperf3::end(control)
-                };
-                end().map_err(|stop| failed(&self.place, stop))
+                iperf3::end(Timed::of(control, LAST)).map_err(|stop| failed(&self.place, stop))
             }
             (None, true) => Err(TuneError::Interrupted),
             (None, false) => Ok(None),
@@ -222,14 +220,14 @@ impl Foreign {
             Some(opened) => opened,
             None => self.greet_again()?,
         };
-        iperf3::prepare(&control, test)?;
+        iperf3::prepare(Timed::of(&control, PATIENCE), test)?;
         let mut streams = Vec::new();
         for _ in 0..test.connections {
             let mut stream = self.place.connect()?;
             stream.write_all(&cookie)?;
             streams.push(stream);
         }
-        iperf3::start(&control)?;
+        iperf3::start(Timed::of(&control, PATIENCE))?;
         Ok(Running {
             controls: vec![control],
             streams,
@@ -273,11 +271,13 @@ impl Foreign {
                 .place
                 .connect()
                 .map_err(TuneError::system("opening a test"))?;
-            ports.push(netperf::prepare(&control, &test).map_err(|stop| match stop {
-                // A server of something else closes the connection, or waits for more.
-                Stop::Broken(_) => self.place.stranger(),
-                stop => failed(&self.place, stop),
-            })?);
+            ports.push(netperf::prepare(Timed::of(&control, PATIENCE), &test).map_err(
+                |stop| match stop {
+                    // A server of something else closes the connection, or waits for more.
+                    Stop::Broken(_) => self.place.stranger(),
+                    stop => failed(&self.place, stop),
+                },
+            )?);
             controls.push(control);
         }
         let streams = thread::scope(|scope| {
@@ -328,7 +328,7 @@ pub(super) fn converse(kind: Kind, is_reverse: bool, answers: &[u8]) -> bool {
 /// Opens a test on a control connection of iperf3.
 fn greet(control: TcpStream) -> Result<Opened, Stop> {
     let cookie = iperf3::cookie()?;
-    iperf3::open(&control, &cookie)?;
+    iperf3::open(Timed::of(&control, PATIENCE), &cookie)?;
     Ok((control, cookie))
 }
 
@@ -340,6 +340,10 @@ fn failed(place: &Place, stop: Stop) -> TuneError {
             reason,
         },
         Stop::Stranger => place.stranger(),
+        Stop::Broken(error) if error.kind() == io::ErrorKind::ConnectionRefused => TuneError::Refused {
+            address: place.server,
+            reason: "it has ended before the last test; start it without `-1`".to_owned(),
+        },
         Stop::Broken(error) => TuneError::system("a test of the server's")(error),
     }
 }
