@@ -92,7 +92,7 @@ pub(super) fn measure(place: &Place, gate: &Gate, latest: &Latest, is_over: &Ato
             if passing.is_open {
                 let sent = place.now();
                 // What can't be sent is a probe without an answer.
-                if let Ok(stream) = begin(place.server) {
+                if let Ok(stream) = begin(place) {
                     passengers.push(Passenger {
                         number: probed.len(),
                         stream,
@@ -176,7 +176,8 @@ fn answer(figures: &TcpFigures, took: Duration) -> Option<Answer> {
 }
 
 /// Begins to open a connection.
-fn begin(server: SocketAddr) -> Result<TcpStream, Errno> {
+fn begin(place: &Place) -> Result<TcpStream, Errno> {
+    let server = place.server;
     let family = match server {
         SocketAddr::V4(_) => AddressFamily::Inet,
         SocketAddr::V6(_) => AddressFamily::Inet6,
@@ -186,8 +187,11 @@ fn begin(server: SocketAddr) -> Result<TcpStream, Errno> {
     match connect(socket.as_raw_fd(), &SockaddrStorage::from(server)) {
         Ok(()) | Err(Errno::EINPROGRESS) => {
             let stream = TcpStream::from(socket);
-            // One packet ends it, and the server's kernel keeps nothing of it.
-            let _ = discard(&stream);
+            // An iperf3 server has closed it before, so that one packet ends it here. A netserver waits for
+            // its end, which must be sent again if it is lost.
+            if place.kind == Kind::Iperf3 {
+                let _ = discard(&stream);
+            }
             Ok(stream)
         }
         Err(errno) => Err(errno),
