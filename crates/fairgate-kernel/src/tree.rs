@@ -312,11 +312,11 @@ fn read_children(
     alike: u64,
     depth: u8,
 ) -> Result<(), Refused> {
-    let (count, of_class) = classes_of_children(tree, from)?;
+    let classes = classes_of_children(tree, from)?;
     // A discipline like the one before it is read again from the same bytes, and counts in the budget again.
     let mut repeated = None;
     let mut before = 1;
-    for place in 0..count {
+    for classes in classes {
         let inside = |refused: Refused| refused.behind(before);
         if depth == 1 {
             let refused = Refused::new(format!("the tree is deeper than {MOST_DEPTH} disciplines"));
@@ -329,7 +329,7 @@ fn read_children(
             (true, None) => return refused("the first discipline is like none before it"),
         };
         repeated = Some(again);
-        let alike = alike.saturating_mul(of_class[place]);
+        let alike = alike.saturating_mul(classes);
         tree.children
             .push(read_alone(&mut again, budget, alike).map_err(inside)?);
         let child = tree.children.last_mut().expect("it was pushed");
@@ -344,19 +344,18 @@ fn read_children(
 
 /// Reads the number of disciplines inside one, and returns how many classes hold each.
 #[inline(never)]
-fn classes_of_children(tree: &Tree, from: &mut Reader<'_>) -> Result<(usize, Vec<u64>), Refused> {
+fn classes_of_children(tree: &Tree, from: &mut Reader<'_>) -> Result<Vec<u64>, Refused> {
     let count = usize::from(u16::read(from)?);
-    let of_class: Vec<u64> = match tree.entry.about().children.are_classes() {
+    let mut of_class: Vec<u64> = match tree.entry.about().children.are_classes() {
         true => tree.alike().map(|classes| classes as u64).collect(),
         false => Vec::from([1]),
     };
-    match count <= of_class.len() {
-        true => Ok((count, of_class)),
-        false => {
-            let refused = Refused::new("more disciplines than classes");
-            Err(of_discipline(refused, tree.entry))
-        }
+    if count > of_class.len() {
+        let refused = Refused::new("more disciplines than classes");
+        return Err(of_discipline(refused, tree.entry));
     }
+    of_class.truncate(count);
+    Ok(of_class)
 }
 
 /// Says that it is about this discipline.

@@ -56,6 +56,9 @@ pub struct Change {
     replacements: Vec<Replacement>,
 }
 
+/// Classes that a discipline keeps: the number, the tree that is in it, and the one that is wanted.
+type Kept<'a, D> = Vec<(u16, &'a D, &'a D)>;
+
 /// New parameters of a discipline that changes in place.
 struct Step {
     /// The path to the node, as class numbers.
@@ -280,14 +283,14 @@ impl Change {
     }
 
     /// Plans the change of a discipline itself, if it can change in place. Returns whether it can, and the
-    /// classes that it keeps, each with the tree that is in it and the one that is wanted.
+    /// classes that it keeps.
     #[inline(never)]
     fn add_own<'a, D: Described>(
         &mut self,
         running: &'a D,
         wanted: &'a D,
         path: &[u16],
-    ) -> Result<(bool, Vec<(u16, &'a D, &'a D)>), ChangeError> {
+    ) -> Result<(bool, Kept<'a, D>), ChangeError> {
         let refused = |source| ChangeError {
             node_path: path_in_words(path),
             source,

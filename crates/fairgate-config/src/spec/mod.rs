@@ -221,7 +221,7 @@ impl Spec {
         Change::plan(self, wanted, seed, Tables::Now)
     }
 
-    /// Plans the same change for a driver that [refills](Pool::refill) the reserve of its pool, as of
+    /// Plans the same change for a driver that [refills](fairgate::Pool::refill) the reserve of its pool, as of
     /// [`build_for_refills`](Spec::build_for_refills).
     ///
     /// # Errors

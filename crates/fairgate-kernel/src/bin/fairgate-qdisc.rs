@@ -126,7 +126,7 @@ fn run(arguments: &[String]) -> Result<Vec<u8>> {
         "options" => {
             let wanted = Wanted::read(&words[1..])?;
             let options = client::options(&wanted.plan, wanted.text);
-            return Ok(options.map_err(|failed| refused(&wanted.spec, failed))?);
+            return options.map_err(|failed| refused(&wanted.spec, failed));
         }
         "show" => return Ok(show(place()?)?.into_bytes()),
         "--help" | "-h" | "help" => return Ok(format!("{USAGE}\n").into_bytes()),
