@@ -244,7 +244,7 @@ impl Change {
     }
 
     /// Returns what disciplines read of packets that are new or have new parameters, for
-    /// [`Link::change_root_in_part`](fairgate::Link::change_root_in_part).
+    /// [`Link::change_root_in_part`](crate::Link::change_root_in_part).
     pub fn needs(&self) -> Needs {
         self.needs
     }

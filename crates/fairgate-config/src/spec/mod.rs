@@ -221,8 +221,8 @@ impl Spec {
         Change::plan(self, wanted, seed, Tables::Now)
     }
 
-    /// Plans the same change for a driver that [refills](fairgate::Pool::refill) the reserve of its pool, as of
-    /// [`build_for_refills`](Spec::build_for_refills).
+    /// Plans the same change for a driver that [refills](fairgate::Pool::refill) the reserve of its pool, as
+    /// of [`build_for_refills`](Spec::build_for_refills).
     ///
     /// # Errors
     /// As [`change_to`](Spec::change_to).
