@@ -9,7 +9,7 @@ use fairgate::registry::tree::build;
 use fairgate::{Discipline, Needs};
 
 use crate::form::{Refused, refused};
-use crate::tree::Plan;
+use crate::tree::{Plan, Reads};
 
 /// What refused changes need instead.
 const REMEDY: &str = "replace the qdisc under another handle";
@@ -19,7 +19,28 @@ pub struct Prepared {
     plan: Plan,
     /// What is kept of each packet while it is queued.
     needs: Needs,
+    manner: Manner,
     made: Made,
+}
+
+/// How a queue runs a tree. It is found before the queue is locked, because all of the tree is looked at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Manner {
+    /// Whether merged packets are cut before they are enqueued.
+    pub(crate) cuts: bool,
+    pub(crate) reads: Reads,
+    /// The largest number of classes that a discipline has.
+    pub(crate) widest: usize,
+}
+
+impl Manner {
+    fn of(plan: &Plan) -> Manner {
+        Manner {
+            cuts: plan.cuts,
+            reads: plan.tree.reads(),
+            widest: plan.tree.widest(),
+        }
+    }
 }
 
 /// What was made of a plan. Some parts of it are empty after the queue runs it.
@@ -50,6 +71,7 @@ impl Prepared {
         let tree = build(&plan.tree, seed, Tables::Now)?;
         Ok(Prepared {
             needs: tree.needs(),
+            manner: Manner::of(&plan),
             made: Made::Tree(tree),
             plan,
         })
@@ -79,14 +101,19 @@ impl Prepared {
         }
         Ok(Prepared {
             needs: self.needs | needs,
+            manner: Manner::of(&plan),
             made: Made::Change(change),
             plan,
         })
     }
 
-    /// Returns the plan.
-    pub fn plan(&self) -> &Plan {
-        &self.plan
+    /// Returns the number of slots.
+    pub(crate) fn slots(&self) -> u32 {
+        self.plan.slots
+    }
+
+    pub(crate) fn manner(&self) -> Manner {
+        self.manner
     }
 
     /// Takes the tree, for a new queue.

@@ -10,7 +10,7 @@ use fairgate::{
 };
 
 use crate::form::Refused;
-use crate::prepared::Prepared;
+use crate::prepared::{Manner, Prepared};
 use crate::sojourns::Sojourns;
 use crate::tree::Reads;
 
@@ -35,9 +35,7 @@ pub struct Arriving<'a> {
 pub struct Queue {
     link: Link<(), Box<dyn Discipline>>,
     hasher: FlowHasher,
-    cuts: bool,
-    reads: Reads,
-    widest: usize,
+    manner: Manner,
     sojourns: Sojourns,
 }
 
@@ -50,33 +48,31 @@ impl fmt::Debug for Queue {
 impl Queue {
     /// Returns a queue that runs the tree of `prepared`. `key` is the secret of the flows' hash.
     pub fn new(prepared: &mut Prepared, key: [u64; 2]) -> Queue {
-        let (root, plan) = (prepared.take_tree(), prepared.plan());
-        let mut link = Link::with_pool(root, Pool::with_capacity(plan.slots));
+        let root = prepared.take_tree();
+        let mut link = Link::with_pool(root, Pool::with_capacity(prepared.slots()));
         link.allow_copies();
         Queue {
             link,
             hasher: FlowHasher::new(key),
-            cuts: plan.cuts,
-            reads: plan.tree.reads(),
-            widest: plan.tree.widest(),
+            manner: prepared.manner(),
             sojourns: Sojourns::new(),
         }
     }
 
     /// Whether merged packets are to be cut before they are enqueued.
     pub fn cuts(&self) -> bool {
-        self.cuts
+        self.manner.cuts
     }
 
     /// Whether headers are read. If not, [`enqueue`](Queue::enqueue) needs no bytes and no EtherTypes.
     pub fn reads_headers(&self) -> bool {
-        self.reads > Reads::Nothing
+        self.manner.reads > Reads::Nothing
     }
 
     /// Lets a test read more than the tree does.
     #[cfg(all(test, feature = "program"))]
     pub(crate) fn read_everything(&mut self) {
-        self.reads = Reads::Everything;
+        self.manner.reads = Reads::Everything;
     }
 
     /// Returns the number of slots.
@@ -106,7 +102,7 @@ impl Queue {
     #[inline]
     pub fn enqueue(&mut self, arriving: &Arriving<'_>, now: Time) -> bool {
         let Arriving { packet, priority, .. } = *arriving;
-        match self.reads {
+        match self.manner.reads {
             Reads::Nothing => self.enqueue_unread(packet, priority, now),
             Reads::TrafficClass => {
                 let traffic_class = match arriving.head {
@@ -223,10 +219,7 @@ impl Queue {
             .link
             .change_root_in_part(change.needs(), |root, pool| change.apply(root, now, pool));
         prepared.keep(changed.map_err(|error| Refused::new(format!("{error}")))?);
-        let plan = prepared.plan();
-        self.cuts = plan.cuts;
-        self.reads = plan.tree.reads();
-        self.widest = plan.tree.widest();
+        self.manner = prepared.manner();
         Ok(())
     }
 
@@ -243,7 +236,7 @@ impl Queue {
 
     /// Returns the largest number of classes that a discipline of the tree has.
     pub(crate) fn widest(&self) -> usize {
-        self.widest
+        self.manner.widest
     }
 
     /// Returns how long packets that have left were in the tree.

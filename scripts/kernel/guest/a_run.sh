@@ -25,6 +25,11 @@ sent() {
     grep -oE '"sent":\{"packets":[0-9]+,"bytes":[0-9]+\},"rate_bps"' /run/flat |
         sed -n "$1p" | grep -oE '[0-9]+' | head -n 1
 }
+# of NODE COUNT: packets of a count of the first discipline in /run/flat that has NODE.
+of() {
+    sed 's/"discipline"/\n&/g' /run/flat | grep -m1 -e "$1" | grep -oE "\"$2\":\{\"packets\":[0-9]+" |
+        head -n 1 | grep -oE '[0-9]+$'
+}
 # left_behind: nothing of the run is.
 left_behind() {
     in_b tc qdisc show > /run/left

@@ -50,11 +50,6 @@ api() {
         > /run/answer || { cat /run/answer; fail "the API refuses $path"; }
     tr -d '\n ' < /run/answer > /run/flat
 }
-# of NODE COUNT: packets of a count of the first discipline in /run/flat that has NODE.
-of() {
-    sed 's/"discipline"/\n&/g' /run/flat | grep -m1 -e "$1" | grep -oE "\"$2\":\{\"packets\":[0-9]+" |
-        head -n 1 | grep -oE '[0-9]+$'
-}
 # value KEY: the first number of this name in /run/flat.
 value() {
     grep -oE "\"$1\":[0-9.]+" /run/flat | head -n 1 | cut -d : -f 2

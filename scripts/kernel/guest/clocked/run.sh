@@ -82,9 +82,7 @@ figure "packets into and out of it: $into $out"
 asked class change 20 rate=4mbit ceil=4mbit --from host
 has '"revision":1,' '"applied":1,"refused":0'
 holds "$(sent 2) >= $out" 'packets after a change'
-inside=$(sed 's/"discipline"/\n&/g' /run/flat | grep -m1 '^"discipline":"sfq","class":20' |
-    grep -oE '"dequeued":\{"packets":[0-9]+' | grep -oE '[0-9]+$')
-holds "$inside > 200" 'packets of a class after a change'
+holds "$(of '"sfq","class":20' dequeued) > 200" 'packets of a class after a change'
 tcp 256K > /run/rates
 figure "Mbit/s into and out of it after a change to 4 out of it: $(cat /run/rates)"
 holds "$(cut -d ' ' -f 2 /run/rates) < 4.2" 'Mbit/s out of it'
