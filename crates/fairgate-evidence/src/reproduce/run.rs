@@ -9,7 +9,7 @@ use crate::reproduce::description;
 use crate::reproduce::published::Published;
 
 /// Counts the instructions of a pair of a job, including those of the controller.
-pub type Count<'a> = &'a dyn Fn(&Job) -> Result<f64, JobError>;
+pub type Count<'a> = &'a (dyn Fn(&Job) -> Result<f64, JobError> + Sync);
 
 /// The conditions of a run.
 #[derive(Clone, Copy)]

@@ -8,7 +8,7 @@ mod bounds;
 #[allow(dead_code, unused_imports)]
 mod common;
 mod files;
-mod interrupted;
+mod live_run;
 mod replay;
 mod reproduce;
 mod validate;

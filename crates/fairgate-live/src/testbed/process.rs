@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -27,15 +27,17 @@ pub struct Interrupt {
     received: Arc<AtomicBool>,
     /// Whether there is nothing to take down, so that a signal ends this process at once.
     is_idle: Arc<AtomicBool>,
+    /// How many things there are to take down.
+    busy: Arc<Mutex<usize>>,
 }
 
 /// While this exists, there is something to take down, and a signal does not end this process.
 #[derive(Debug)]
-pub struct Busy(Arc<AtomicBool>);
+pub struct Busy(Interrupt);
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.0.count(|busy| busy - 1);
     }
 }
 
@@ -49,7 +51,7 @@ impl Interrupt {
     /// Fails if the system rejects the handlers.
     pub fn catch() -> Result<Interrupt, TestbedError> {
         let interrupt = Interrupt::catch_while_busy()?;
-        interrupt.is_idle.store(false, Ordering::Relaxed);
+        interrupt.count(|busy| busy + 1);
         Ok(interrupt)
     }
 
@@ -67,13 +69,24 @@ impl Interrupt {
                 .map_err(failed())?;
             flag::register(signal, Arc::clone(&received)).map_err(failed())?;
         }
-        Ok(Interrupt { received, is_idle })
+        Ok(Interrupt {
+            received,
+            is_idle,
+            busy: Arc::default(),
+        })
     }
 
     /// Says that there is something to take down, until the returned value is dropped.
     pub fn busy(&self) -> Busy {
-        self.is_idle.store(false, Ordering::Relaxed);
-        Busy(Arc::clone(&self.is_idle))
+        self.count(|busy| busy + 1);
+        Busy(self.clone())
+    }
+
+    /// Changes how many things there are to take down.
+    fn count(&self, change: impl FnOnce(usize) -> usize) {
+        let mut busy = self.busy.lock().expect("no thread panics with it");
+        *busy = change(*busy);
+        self.is_idle.store(*busy == 0, Ordering::Relaxed);
     }
 
     /// Returns an error if a signal was received.
@@ -291,4 +304,25 @@ fn read(file: &mut File) -> String {
         Err(_) => bytes.clear(),
     }
     String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_ends_the_process_when_the_last_thing_is_taken_down() {
+        let interrupt = Interrupt {
+            received: Arc::default(),
+            is_idle: Arc::new(AtomicBool::new(true)),
+            busy: Arc::default(),
+        };
+        let is_idle = || interrupt.is_idle.load(Ordering::Relaxed);
+        let one = interrupt.busy();
+        let other = interrupt.busy();
+        drop(one);
+        assert!(!is_idle());
+        drop(other);
+        assert!(is_idle());
+    }
 }

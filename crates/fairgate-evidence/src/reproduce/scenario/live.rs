@@ -8,6 +8,11 @@
 //! measure = ["2s", "22s"]            # the default is that of the file
 //! why = "..."                        # what is different from the experiment's file, and why
 //!
+//! [experiment.live.slow]             # cases with links so slow that they need longer, run side by side
+//! cases = ["modem, *"]
+//! duration = "120s"
+//! measure = ["20s", "120s"]
+//!
 //! [experiment.live.kernel]           # one more curve, if the kernel has the discipline
 //! name = "pfifo of Linux"
 //! interface = "router->client"       # where the kernel's discipline takes the place of ours
@@ -20,6 +25,10 @@
 //!
 //! Claims are judged by the live runs. A claim about a case that was not run is not judged.
 
+use std::panic::resume_unwind;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use fairgate_config::units::parse_duration;
@@ -30,7 +39,7 @@ use toml::Spanned;
 
 use super::charts::{Layer, chosen, draw};
 use super::measures::{self, Sample};
-use super::plan::{Case, KernelSection, LiveSection, Plan};
+use super::plan::{Case, KernelSection, LiveSection, Plan, SlowSection};
 use super::{Samples, Times, conditions, measurements, scenario, simulate_all};
 use crate::lab::{KernelQueue, Lab, LabError, Live, Machine};
 use crate::reproduce::findings::{Beside, LiveReport};
@@ -38,6 +47,9 @@ use crate::reproduce::{Findings, ReproduceError, Run};
 
 /// The share of the time that the simulations take, for the progress bar.
 const SIMULATED: f64 = 0.1;
+
+/// How many slow cases run at once. Each has some ten threads and three network namespaces or more.
+const SIDE_BY_SIDE: usize = 10;
 
 /// Returns whether a file has `[experiment.live]`.
 pub(crate) fn can_run_live(document: &Document) -> Result<bool, FileError> {
@@ -56,31 +68,41 @@ pub(super) fn run(run: &Run<'_>, interrupt: &Interrupt) -> Result<Findings, Repr
     let all = plan.cases(document)?;
     let cases = section.cases(document, &all)?;
     let times = section.times(document)?;
+    let slow = section
+        .slow
+        .as_ref()
+        .map(|slow| slow.read(document, &all))
+        .transpose()?;
+    let is_slow = |case: &Case| {
+        slow.as_ref()
+            .is_some_and(|(names, _)| names.contains(&case.name.as_str()))
+    };
+    let times = |case: &Case| match &slow {
+        Some((_, times)) if is_slow(case) => Some(times.clone()),
+        _ => times.clone(),
+    };
     let kernel = section.kernel.as_ref();
     let by_kernel = kernel.map_or(Ok(Vec::new()), |kernel| kernel.cases(document, &all, &cases))?;
     // A mistake in the last case must not cost the runs of the others.
     for case in &cases {
-        let (scenario, _) = scenario(&plan, case, 1, times.as_ref(), run.conditions.quick)?;
+        let (scenario, _) = scenario(&plan, case, 1, times(case), run.conditions.quick)?;
         crate::lab::Layout::of(&scenario, &[])?;
     }
 
     let progress = run.conditions.progress;
     let report = |share: f64, case: &str| progress(share * SIMULATED, &format!("simulating {case}"));
-    let simulated = simulate_all(run, &plan, &cases, times.as_ref(), &report)?;
+    let simulated = simulate_all(run, &plan, &cases, &times, &report)?;
 
-    let mut runs = Runs {
+    let runs = Runs {
         run,
         plan: &plan,
-        times: times.as_ref(),
+        times: &times,
         interrupt,
-        done: 0,
+        done: AtomicUsize::new(0),
         all: (cases.len() + by_kernel.len()) * run.conditions.seeds.len(),
-        machines: Vec::new(),
+        machines: Mutex::default(),
     };
-    let mut live = Samples::new();
-    for case in &cases {
-        live.push(runs.case(case, None)?);
-    }
+    let live = runs.all(&cases, &is_slow)?;
     let mut by_kernel_samples = Samples::new();
     let mut refused = None;
     for case in &by_kernel {
@@ -96,7 +118,7 @@ pub(super) fn run(run: &Run<'_>, interrupt: &Interrupt) -> Result<Findings, Repr
         }
     }
     let by_kernel = &by_kernel[..by_kernel_samples.len()];
-    let report = LiveReport::of(&runs.machines);
+    let report = LiveReport::of(&runs.machines.into_inner().expect("no thread panics with it"));
 
     let mut findings = Findings {
         measurements: measurements(&cases, &live),
@@ -158,29 +180,41 @@ impl LiveSection {
 
     /// Returns the duration and the window, if they are not those of the file.
     fn times(&self, document: &Document) -> Result<Option<Times>, FileError> {
-        let (Some(duration), Some(measure)) = (&self.duration, &self.measure) else {
-            if let Some(at) = self
-                .duration
-                .as_ref()
-                .map(Spanned::span)
-                .or(self.measure.as_ref().map(Spanned::span))
-            {
-                return Err(document.error(
-                    at,
+        match (&self.duration, &self.measure) {
+            (Some(duration), Some(measure)) => read_times(document, duration, measure).map(Some),
+            (None, None) => Ok(None),
+            (duration, measure) => {
+                let at = duration.as_ref().map(Spanned::span);
+                let at = at.or(measure.as_ref().map(Spanned::span));
+                Err(document.error(
+                    at.expect("one of them is there"),
                     "a live run has both or none of `duration` and `measure`",
                     "add the other one",
-                ));
+                ))
             }
-            return Ok(None);
-        };
-        let read = |text: &str, at: std::ops::Range<usize>| -> Result<Duration, FileError> {
-            parse_duration(text).map_err(|error| document.error(at, error.message, error.remedy))
-        };
-        let [from, to] = measure.get_ref();
-        let duration = read(duration.get_ref(), duration.span())?;
-        let window = read(from, measure.span())?..read(to, measure.span())?;
-        Ok(Some((duration, window)))
+        }
     }
+}
+
+impl SlowSection {
+    /// Returns the names of its cases, and their duration and window.
+    fn read<'a>(&self, document: &Document, all: &'a [Case]) -> Result<(Vec<&'a str>, Times), FileError> {
+        let names = chosen(document, &self.cases, all)?;
+        Ok((names, read_times(document, &self.duration, &self.measure)?))
+    }
+}
+
+fn read_times(
+    document: &Document,
+    duration: &Spanned<String>,
+    measure: &Spanned<[String; 2]>,
+) -> Result<Times, FileError> {
+    let read = |text: &str, at: std::ops::Range<usize>| -> Result<Duration, FileError> {
+        parse_duration(text).map_err(|error| document.error(at, error.message, error.remedy))
+    };
+    let [from, to] = measure.get_ref();
+    let duration = read(duration.get_ref(), duration.span())?;
+    Ok((duration, read(from, measure.span())?..read(to, measure.span())?))
 }
 
 impl KernelSection {
@@ -263,26 +297,50 @@ impl KernelSection {
     }
 }
 
-/// Live runs, one after the other.
+/// Live runs.
 struct Runs<'a> {
     run: &'a Run<'a>,
     plan: &'a Plan,
-    times: Option<&'a Times>,
+    times: &'a (dyn Fn(&Case) -> Option<Times> + Sync),
     interrupt: &'a Interrupt,
     /// The number of runs that have ended, and of all.
-    done: usize,
+    done: AtomicUsize,
     all: usize,
-    machines: Vec<Machine>,
+    machines: Mutex<Vec<Machine>>,
 }
 
 impl Runs<'_> {
+    /// Runs all cases with our disciplines: slow ones side by side, all others one after the other.
+    fn all(&self, cases: &[&Case], is_slow: &dyn Fn(&Case) -> bool) -> Result<Samples, ReproduceError> {
+        let slow: Vec<&Case> = cases.iter().copied().filter(|case| is_slow(case)).collect();
+        let mut slow_samples = Samples::new();
+        for some in slow.chunks(SIDE_BY_SIDE) {
+            let ended: Vec<_> = thread::scope(|scope| {
+                let running: Vec<_> = some
+                    .iter()
+                    .map(|case| scope.spawn(|| self.case(case, None)))
+                    .collect();
+                running.into_iter().map(|run| run.join()).collect()
+            });
+            for samples in ended {
+                slow_samples.push(samples.unwrap_or_else(|panic| resume_unwind(panic))?);
+            }
+        }
+        let mut slow_samples = slow_samples.into_iter();
+        let samples = cases.iter().map(|case| match is_slow(case) {
+            true => Ok(slow_samples.next().expect("each slow case was run")),
+            false => self.case(case, None),
+        });
+        samples.collect()
+    }
+
     /// Runs a case with all seeds, with our disciplines or with the kernel's.
-    fn case(&mut self, case: &Case, kernel: Option<&KernelSection>) -> Result<Vec<Sample>, ReproduceError> {
+    fn case(&self, case: &Case, kernel: Option<&KernelSection>) -> Result<Vec<Sample>, ReproduceError> {
         let document = self.run.document;
         let mut samples = Vec::new();
         for &seed in self.run.conditions.seeds {
             let quick = self.run.conditions.quick;
-            let (scenario, factor) = scenario(self.plan, case, seed, self.times, quick)?;
+            let (scenario, factor) = scenario(self.plan, case, seed, (self.times)(case), quick)?;
             let queues = kernel
                 .map(|kernel| kernel.queues(document, self.plan, case, &scenario))
                 .transpose()?
@@ -291,9 +349,9 @@ impl Runs<'_> {
                 Some(kernel) => format!("{}, {}", case.name, kernel.name),
                 None => case.name.clone(),
             };
-            let (done, all) = (self.done as f64, self.all as f64);
             let progress = |share: f64| {
-                let share = SIMULATED + (1.0 - SIMULATED) * (done + share) / all;
+                let done = self.done.load(Ordering::Relaxed) as f64;
+                let share = SIMULATED + (1.0 - SIMULATED) * (done + share) / self.all as f64;
                 (self.run.conditions.progress)(share, &what);
             };
             progress(0.0);
@@ -302,8 +360,11 @@ impl Runs<'_> {
                 kernel: &queues,
             };
             let Live { results, machine } = lab.run(&scenario, &progress)?;
-            self.machines.push(machine);
-            self.done += 1;
+            self.machines
+                .lock()
+                .expect("no thread panics with it")
+                .push(machine);
+            self.done.fetch_add(1, Ordering::Relaxed);
             samples.push(measures::sample(document, self.plan, &results, factor)?);
         }
         Ok(samples)

@@ -94,7 +94,7 @@ pub(crate) fn run(run: &Run<'_>) -> Result<Findings, ReproduceError> {
     let plan = Plan::read(run.document)?;
     let cases = plan.cases(run.document)?;
     let chosen: Vec<&Case> = cases.iter().collect();
-    let samples = simulate_all(run, &plan, &chosen, None, run.conditions.progress)?;
+    let samples = simulate_all(run, &plan, &chosen, &|_| None, run.conditions.progress)?;
     let mut findings = Findings {
         measurements: measurements(&chosen, &samples),
         ..Findings::default()
@@ -121,7 +121,7 @@ fn simulate_all(
     run: &Run<'_>,
     plan: &Plan,
     cases: &[&Case],
-    times: Option<&Times>,
+    times: &(dyn Fn(&Case) -> Option<Times> + Sync),
     progress: &(dyn Fn(f64, &str) + Sync),
 ) -> Result<Samples, ReproduceError> {
     let Conditions { quick, seeds, .. } = run.conditions;
@@ -131,7 +131,7 @@ fn simulate_all(
         .collect();
     let done = AtomicUsize::new(0);
     let samples = Batch::default().map(&jobs, |&(case, seed)| {
-        let (scenario, factor) = scenario(plan, case, seed, times, quick)?;
+        let (scenario, factor) = scenario(plan, case, seed, times(case), quick)?;
         let simulation = Simulation::new(&scenario).map_err(fairgate_sim::Error::from)?;
         let results = simulation.run()?;
         let sample = measures::sample(run.document, plan, &results, factor)?;
@@ -175,7 +175,7 @@ fn scenario(
     plan: &Plan,
     case: &Case,
     seed: u64,
-    times: Option<&Times>,
+    times: Option<Times>,
     quick: bool,
 ) -> Result<(Scenario, f64), ReproduceError> {
     let document = Document::parse(&case.file, &case.text)?;
@@ -185,9 +185,9 @@ fn scenario(
         priorities::deal(&document, number, &mut scenario)?;
     }
     if let Some((duration, measure)) = times {
-        scenario.duration = *duration;
-        scenario.measure = measure.clone();
-        scenario.interval = scenario.interval.min(*duration);
+        scenario.duration = duration;
+        scenario.measure = measure;
+        scenario.interval = scenario.interval.min(duration);
     }
     let factor = if quick { plan.shorten(&mut scenario) } else { 1.0 };
     Ok((scenario, factor))

@@ -43,9 +43,19 @@ pub(super) struct LiveSection {
     /// those of the file.
     pub(super) duration: Option<Spanned<String>>,
     pub(super) measure: Option<Spanned<[String; 2]>>,
+    pub(super) slow: Option<SlowSection>,
     /// What is different from the experiment's simulation, and why.
     pub(super) why: Option<String>,
     pub(super) kernel: Option<KernelSection>,
+}
+
+/// Cases with links so slow that they take long, and do not disturb one another: they are run side by side.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SlowSection {
+    pub(super) cases: Spanned<Patterns>,
+    pub(super) duration: Spanned<String>,
+    pub(super) measure: Spanned<[String; 2]>,
 }
 
 /// The same with a discipline of the kernel's own.

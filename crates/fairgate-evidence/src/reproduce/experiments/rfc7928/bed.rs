@@ -27,7 +27,7 @@ const QUICK: Duration = Duration::from_secs(12);
 const QUICK_FROM: Duration = Duration::from_secs(4);
 
 /// The networks and their traffic, by name.
-const FILES: [(&str, &str); 12] = [
+const FILES: [(&str, &str); 13] = [
     ("long", include_str!("../../../../experiments/rfc7928/long.toml")),
     (
         "windows",
@@ -58,6 +58,10 @@ const FILES: [(&str, &str); 12] = [
     (
         "attack",
         include_str!("../../../../experiments/rfc7928/attack.toml"),
+    ),
+    (
+        "attack-today",
+        include_str!("../../../../experiments/rfc7928/attack-today.toml"),
     ),
     (
         "coupling",
@@ -96,6 +100,8 @@ pub(super) struct Variation {
     ecn: bool,
     second_rtt: Option<String>,
     phases: Option<Vec<[String; 2]>>,
+    /// The limit of all disciplines, packets; without it that of the file's fifo.
+    limit: Option<u64>,
     disciplines: Option<Vec<String>>,
     /// Measures to show in addition to goodput, delay and loss.
     #[serde(default)]
@@ -161,7 +167,10 @@ impl Bed {
                 .ok_or_else(|| bug(format!("`{}` has no bottleneck", variation.file)))?;
             let constant = scenario.links[bottleneck].rate_a.constant();
             let (rate, fastest) = rate(&variation, constant.expect("the search checked it"))?;
-            let limit = limit(&document, &variation)?;
+            let limit = match variation.limit {
+                Some(limit) => limit,
+                None => limit(&document, &variation)?,
+            };
             let names = variation.disciplines.as_ref().unwrap_or(&everywhere);
             let discipline = |name: &String| {
                 let (_, text) = disciplines

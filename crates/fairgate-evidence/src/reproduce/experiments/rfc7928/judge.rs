@@ -6,6 +6,10 @@ use crate::reproduce::Findings;
 
 /// Disciplines with a queue for each flow.
 pub(super) const FLOW_QUEUES: [&str; 3] = ["fq_codel", "fq_pie", "cake"];
+/// CHOKe drops the packets that it finds in the queue, also with ECN.
+const DROPS_WITH_ECN: &str = "choke";
+/// Disciplines that mark up to a probability only, beyond which they drop (RFC 8033, section 5.1).
+const MARK_UP_TO: [&str; 2] = ["pie", "fq_pie"];
 /// Disciplines with PIE's target for one queue of classic traffic.
 const PIES: [&str; 2] = ["pie", "dualpi2"];
 /// Their target, and the delay up to which it counts as reached, ms.
@@ -237,21 +241,25 @@ fn bursts(findings: &mut Findings, runs: &Runs<'_>) {
 }
 
 fn sparse(findings: &mut Findings, runs: &Runs<'_>) {
-    let mut exceptions = Exceptions::default();
-    let mut found = Vec::new();
-    for scenario in ["bursts-2", "bursts-4"] {
-        let waits = |discipline| runs.mean(scenario, discipline, "cbr: delay p99") - ONE_WAY;
-        let base = waits(BASE);
-        found.push(format!("{scenario}: tail drop {base:.1} ms"));
-        for discipline in FLOW_QUEUES {
-            let (loss, wait) = (runs.mean(scenario, discipline, "cbr: loss"), waits(discipline));
-            exceptions.note(loss == 0.0 && wait < base / 5.0, || {
-                format!("{discipline}, {scenario}: {loss:.3} % lost")
-            });
-            found.push(format!("{discipline} {wait:.1} ms"));
+    let mut judge = |claim, scenarios: [&str; 2]| {
+        let mut exceptions = Exceptions::default();
+        let mut found = Vec::new();
+        for scenario in scenarios {
+            let waits = |discipline| runs.mean(scenario, discipline, "cbr: delay p99") - ONE_WAY;
+            let base = waits(BASE);
+            found.push(format!("{scenario}: tail drop {base:.1} ms"));
+            for discipline in FLOW_QUEUES {
+                let (loss, wait) = (runs.mean(scenario, discipline, "cbr: loss"), waits(discipline));
+                exceptions.note(loss == 0.0 && wait < base / 5.0, || {
+                    format!("{discipline}, {scenario}: {loss:.3} % lost")
+                });
+                found.push(format!("{discipline} {wait:.1} ms"));
+            }
         }
-    }
-    exceptions.judge(findings, "sparse", found.join(", "));
+        exceptions.judge(findings, claim, found.join(", "));
+    };
+    judge("sparse", ["bursts-2-250", "bursts-4-250"]);
+    judge("sparse-83", ["bursts-2", "bursts-4"]);
 }
 
 fn completion(findings: &mut Findings, runs: &Runs<'_>) {
@@ -290,40 +298,56 @@ fn capacity(findings: &mut Findings, runs: &Runs<'_>) {
 }
 
 fn ecn(findings: &mut Findings, runs: &Runs<'_>) {
-    let mut exceptions = Exceptions::default();
-    let mut losses = Vec::new();
-    for discipline in managed(runs, "heavy") {
-        let [before, after] = ["heavy", "heavy-ecn"].map(|scenario| runs.mean(scenario, discipline, LOSS));
-        let part = runs.mean("heavy-ecn", discipline, GOODPUT) / runs.mean("heavy", discipline, GOODPUT);
-        exceptions.note(after < before / 10.0 && part >= MOST, || {
-            format!(
-                "{discipline}: {before:.2} % lost, {after:.2} % with ECN, at {:.1} % of the goodput",
-                part * 100.0
-            )
-        });
-        losses.push(after);
-    }
-    let summary = format!("{} lost with ECN", range(losses.into_iter(), "%"));
-    exceptions.judge(findings, "ecn", summary);
+    let mut judge = |claim, is_left_out: &dyn Fn(&str) -> bool, marks: &[&str]| {
+        let mut exceptions = Exceptions::default();
+        let mut losses = Vec::new();
+        for discipline in managed(runs, "heavy").filter(|name| !is_left_out(name)) {
+            let (scenario, marking) = match marks.contains(&discipline) {
+                true => ("heavy-marks", format!("{discipline} marks")),
+                false => ("heavy-ecn", discipline.to_owned()),
+            };
+            let both = |figure| {
+                [("heavy", discipline), (scenario, &marking)]
+                    .map(|(scenario, name)| runs.mean(scenario, name, figure))
+            };
+            let ([before, after], [without, with]) = (both(LOSS), both(GOODPUT));
+            let part = with / without;
+            exceptions.note(after < before / 10.0 && part >= MOST, || {
+                format!(
+                    "{discipline}: {before:.2} % lost, {after:.2} % with ECN, at {:.1} % of the goodput",
+                    part * 100.0
+                )
+            });
+            losses.push(after);
+        }
+        let summary = format!("{} lost with ECN", range(losses.into_iter(), "%"));
+        exceptions.judge(findings, claim, summary);
+    };
+    judge("ecn", &|name| name == DROPS_WITH_ECN, &MARK_UP_TO);
+    judge("ecn-ten", &|_| false, &[]);
 }
 
 fn attack(findings: &mut Findings, runs: &Runs<'_>) {
-    let kept = |discipline| {
-        let [before, under] =
-            ["no-attack", "attack"].map(|scenario| runs.mean(scenario, discipline, "bulk: goodput"));
-        under / before
+    let mut judge = |claim, before, under| {
+        let kept = |discipline| {
+            let [before, under] =
+                [before, under].map(|scenario| runs.mean(scenario, discipline, "bulk: goodput"));
+            under / before
+        };
+        let (rred, red) = (kept("rred"), kept("red"));
+        findings.judge(
+            claim,
+            rred >= MOST && red < rred - 0.1,
+            format!(
+                "TCP keeps {:.1} % under RRED, {:.1} % under RED, {:.1} % under tail drop",
+                rred * 100.0,
+                red * 100.0,
+                kept(BASE) * 100.0
+            ),
+        );
     };
-    let (rred, red) = (kept("rred"), kept("red"));
-    findings.judge(
-        "attack",
-        rred >= MOST && red < rred - 0.1,
-        format!(
-            "TCP keeps {:.1} % under RRED, {:.1} % under RED, {:.1} % under tail drop",
-            rred * 100.0,
-            red * 100.0,
-            kept(BASE) * 100.0
-        ),
-    );
+    judge("attack", "no-attack", "attack");
+    judge("attack-today", "no-attack-today", "attack-today");
 }
 
 fn coupling(findings: &mut Findings, runs: &Runs<'_>) {
