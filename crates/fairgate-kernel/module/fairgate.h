@@ -43,6 +43,12 @@ struct fgk_counts {			/* pairs: packets, bytes */
 	u64 reasons[FGK_REASONS];
 };
 
+struct fgk_class {
+	u32 number;			/* 0: there is none */
+	u32 parent;			/* 0: no class is above it */
+	struct fgk_counts counts;
+};
+
 /*
  * Rust. The results of fgk_enqueue and fgk_dequeue have FGK_DROPS added if packets were dropped, and that of
  * fgk_dequeue has FGK_CHANGED added if bytes of the packet are to be changed: only then all of fgk_leaving is
@@ -66,7 +72,7 @@ long fgk_take_dropped(struct fgk_queue *queue, struct fgk_leaving *into, u64 unu
 void fgk_flush(struct fgk_queue *queue);
 long fgk_succeed(struct fgk_queue *queue, struct fgk_prepared *prepared, u64 now);
 void fgk_statistics(const struct fgk_queue *queue, struct fgk_counts *into);
-long fgk_class(const struct fgk_queue *queue, u64 least, struct fgk_counts *into);
+void fgk_class(const struct fgk_queue *queue, const struct fgk_prepared *running, struct fgk_class *into);
 struct fgk_reading *fgk_read(const struct fgk_queue *queue);
 long fgk_read_part(struct fgk_reading *reading, const struct fgk_queue *queue, struct fgk_part *part);
 u64 fgk_salvage(const struct fgk_queue *queue, u32 *next, u64 *at);

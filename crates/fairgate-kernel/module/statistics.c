@@ -16,28 +16,31 @@ void fairgate_add_counts(struct fgk_counts *sum, const struct fgk_counts *counts
 		to[i] += from[i];
 }
 
-/*
- * Reads counts under the lock: those of the root, or those of the first class from `least` on, whose number it
- * returns. Returns 0 after a panic.
- */
-static long read_counts(struct Qdisc *sch, enum entry entry, u64 least, struct fgk_counts *counts)
+/* Reads under the lock: the counts of the root, or the first class from the number in `class` on. */
+static void read_counts(struct Qdisc *sch, enum entry entry, struct fgk_class *class, struct fgk_counts *counts)
 {
 	struct fairgate_sched *q = qdisc_priv(sch);
-	long result = 0;
 
 	sch_tree_lock(sch);
 	if (q->queue && !q->panicked) {
-		if (least)
-			result = CALL(&q->call, entry, fgk_class, q->queue, least, counts);
+		if (class)
+			CALL(&q->call, entry, fgk_class, q->queue, q->running, class);
 		else
 			CALL(&q->call, entry, fgk_statistics, q->queue, counts, 0);
-		if (unlikely(q->call.panicked)) {
+		if (unlikely(q->call.panicked))
 			fairgate_rescue(sch, NULL);
-			result = 0;
-		}
 	}
+	if (class && q->panicked)
+		class->number = 0;
 	sch_tree_unlock(sch);
-	return result;
+}
+
+/* Reads a class. Returns false if there is none of this number. */
+static bool read_class(struct Qdisc *sch, u32 number, struct fgk_class *class)
+{
+	class->number = number;
+	read_counts(sch, NO_ENTRY, class, NULL);
+	return class->number == number;
 }
 
 void fairgate_read_stats(struct Qdisc *sch, struct fairgate_stats *stats)
@@ -45,7 +48,7 @@ void fairgate_read_stats(struct Qdisc *sch, struct fairgate_stats *stats)
 	struct fairgate_sched *q = qdisc_priv(sch);
 
 	stats->version = FAIRGATE_STATS_VERSION;
-	read_counts(sch, STATISTICS, 0, &stats->counts);
+	read_counts(sch, STATISTICS, NULL, &stats->counts);
 	stats->panicked = q->panicked;
 	fairgate_add_counts(&stats->counts, &q->before);
 	stats->refused[0] = q->refused[0];
@@ -82,48 +85,54 @@ static struct Qdisc *fairgate_leaf(struct Qdisc *sch, unsigned long class)
 
 static unsigned long fairgate_find(struct Qdisc *sch, u32 classid)
 {
+	struct fgk_class class = {};
 	u32 minor = TC_H_MIN(classid);
 
-	return minor && read_counts(sch, NO_ENTRY, minor, NULL) == minor ? minor : 0;
+	return minor && read_class(sch, minor, &class) ? minor : 0;
 }
 
 static void fairgate_walk(struct Qdisc *sch, struct qdisc_walker *arg)
 {
-	long minor = 0;
+	struct fgk_class class = {};
 
 	while (!arg->stop) {
-		minor = read_counts(sch, DUMP, minor + 1, NULL);
-		if (!minor)
+		class.number++;
+		read_counts(sch, DUMP, &class, NULL);
+		if (!class.number)
 			break;
-		if (arg->count >= arg->skip && arg->fn(sch, minor, arg) < 0)
+		if (arg->count >= arg->skip && arg->fn(sch, class.number, arg) < 0)
 			arg->stop = 1;
 		else
 			arg->count++;
 	}
 }
 
-static int fairgate_dump_class(struct Qdisc *sch, unsigned long class, struct sk_buff *skb, struct tcmsg *tcm)
+static int fairgate_dump_class(struct Qdisc *sch, unsigned long minor, struct sk_buff *skb, struct tcmsg *tcm)
 {
-	tcm->tcm_handle |= TC_H_MIN(class);
+	struct fgk_class class = {};
+
+	tcm->tcm_handle |= TC_H_MIN(minor);
+	if (read_class(sch, minor, &class) && class.parent)
+		tcm->tcm_parent = TC_H_MAKE(sch->handle, class.parent);
 	return 0;
 }
 
-static int fairgate_dump_class_stats(struct Qdisc *sch, unsigned long class, struct gnet_dump *d)
+static int fairgate_dump_class_stats(struct Qdisc *sch, unsigned long minor, struct gnet_dump *d)
 {
 	struct gnet_stats_basic_sync basic;
 	struct gnet_stats_queue queue = {};
-	struct fgk_counts counts = {};
+	struct fgk_class class = {};
 
-	if (read_counts(sch, NO_ENTRY, class, &counts) != class)
+	if (!read_class(sch, minor, &class))
 		return 0;
 	gnet_stats_basic_sync_init(&basic);
-	u64_stats_set(&basic.bytes, counts.dequeued[1]);
-	u64_stats_set(&basic.packets, counts.dequeued[0]);
-	queue.backlog = counts.backlog[1];
-	queue.drops = counts.dropped[0];
-	queue.overlimits = counts.overlimits;
+	u64_stats_set(&basic.bytes, class.counts.dequeued[1]);
+	u64_stats_set(&basic.packets, class.counts.dequeued[0]);
+	queue.backlog = class.counts.backlog[1];
+	queue.drops = class.counts.dropped[0];
+	queue.overlimits = class.counts.overlimits;
 	if (gnet_stats_copy_basic(d, NULL, &basic, false) < 0 ||
-	    gnet_stats_copy_queue(d, NULL, &queue, counts.backlog[0]) < 0)
+	    gnet_stats_copy_queue(d, NULL, &queue, class.counts.backlog[0]) < 0)
 		return -1;
 	return 0;
 }

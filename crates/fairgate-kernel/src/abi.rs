@@ -399,28 +399,34 @@ pub(crate) unsafe extern "C" fn fgk_statistics(queue: *const Queue, into: *mut F
     counts(&queue.statistics(), into);
 }
 
-/// Finds the first class whose number is at least `least`. Returns its number, or 0. `into` may be null.
+/// A class: `struct fgk_class`.
+#[repr(C)]
+pub(crate) struct FgkClass {
+    /// The least number that is wanted, and then that of the class, or 0.
+    number: u32,
+    /// The number of the class above it, or 0.
+    parent: u32,
+    counts: FgkCounts,
+}
+
+/// Finds the first class whose number is at least that in `class`.
 ///
 /// # Safety
-/// As of [`fgk_needs`].
+/// As of [`fgk_needs`]. `running` is what the queue runs, and `class` is valid.
 #[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn fgk_class(queue: *const Queue, least: u64, into: *mut FgkCounts) -> i64 {
+pub(crate) unsafe extern "C" fn fgk_class(
+    queue: *const Queue,
+    running: *const Prepared,
+    class: *mut FgkClass,
+) {
     // SAFETY: by this function's contract.
-    let (queue, into) = unsafe { (&*queue, into.as_mut()) };
-    let mut found = 0;
-    queue.visit_classes(&mut |class| {
-        if found == 0 && u64::from(class.minor) >= least {
-            found = class.minor;
-        }
-    });
-    if let Some(into) = into {
-        queue.visit_classes(&mut |class| {
-            if class.minor == found {
-                counts(&class.discipline.statistics(), into);
-            }
-        });
+    let (queue, parents, class) = unsafe { (&*queue, (*running).parents(), &mut *class) };
+    let found = parents.first(queue, class.number.into());
+    class.number = found.unwrap_or(0).into();
+    if let Some(found) = found {
+        class.parent = parents.parent(found).unwrap_or(0).into();
+        counts(&parents.statistics(queue, found), &mut class.counts);
     }
-    found.into()
 }
 
 /// Returns what reads the tree in parts, with all its memory.

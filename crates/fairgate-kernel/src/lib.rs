@@ -18,6 +18,7 @@ extern crate std;
 
 #[cfg(target_os = "none")]
 mod abi;
+mod classes;
 #[cfg(feature = "program")]
 pub mod client;
 #[cfg(feature = "program")]
@@ -34,6 +35,7 @@ mod sojourns;
 mod tests;
 mod tree;
 
+pub use classes::Parents;
 pub use form::{Form, Reader, Refused};
 pub use nodes::{ClassRecord, NodeRecord, Reading, Record, records};
 pub use prepared::Prepared;

@@ -8,6 +8,7 @@ use fairgate::registry::Tables;
 use fairgate::registry::tree::build;
 use fairgate::{Discipline, Needs};
 
+use crate::classes::Parents;
 use crate::form::{Refused, refused};
 use crate::tree::{Plan, Reads};
 
@@ -20,6 +21,7 @@ pub struct Prepared {
     /// What is kept of each packet while it is queued.
     needs: Needs,
     manner: Manner,
+    parents: Parents,
     made: Made,
 }
 
@@ -72,6 +74,7 @@ impl Prepared {
         Ok(Prepared {
             needs: tree.needs(),
             manner: Manner::of(&plan),
+            parents: Parents::of(&plan.tree),
             made: Made::Tree(tree),
             plan,
         })
@@ -102,6 +105,7 @@ impl Prepared {
         Ok(Prepared {
             needs: self.needs | needs,
             manner: Manner::of(&plan),
+            parents: Parents::of(&plan.tree),
             made: Made::Change(change),
             plan,
         })
@@ -114,6 +118,11 @@ impl Prepared {
 
     pub(crate) fn manner(&self) -> Manner {
         self.manner
+    }
+
+    /// Returns which class is above which.
+    pub fn parents(&self) -> &Parents {
+        &self.parents
     }
 
     /// Takes the tree, for a new queue.

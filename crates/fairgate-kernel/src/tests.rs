@@ -263,6 +263,73 @@ fn a_tree_with_classes_and_filters_classifies() {
     assert_eq!(classes, [(2, 1), (3, 0)]);
 }
 
+/// What `tc class show` prints: the classes above others, too, with the sums of what is below them.
+#[test]
+fn classes_above_others_are_shown_with_their_sums() {
+    const TREE: &str = r#"
+[queue.line]
+discipline = "tbf"
+rate = "1gbit"
+burst = "100kb"
+[queue.line.inner]
+discipline = "htb"
+[[queue.line.inner.class]]
+id = 1
+rate = "10mbit"
+[[queue.line.inner.class]]
+id = 20
+parent = 1
+rate = "5mbit"
+discipline = "fifo"
+[[queue.line.inner.class]]
+id = 30
+parent = 40
+rate = "2mbit"
+discipline = "fifo"
+[[queue.line.inner.class]]
+id = 40
+parent = 1
+rate = "5mbit"
+[[queue.line.inner.class]]
+id = 50
+rate = "2mbit"
+discipline = "fifo"
+[[queue.line.inner.filter]]
+class = 20
+source_port = 1
+[[queue.line.inner.filter]]
+class = 30
+source_port = 2
+"#;
+    let document = Document::parse("test", TREE).unwrap();
+    let tree = tree_of(document.queue("line").unwrap()).unwrap();
+    let plan = Plan {
+        slots: 100,
+        cuts: true,
+        tree,
+    };
+    let (mut queue, prepared) = run(&plan);
+    for (number, port) in [1, 1, 2].into_iter().enumerate() {
+        assert!(offer(&mut queue, port, number as u64 + 1, Time::ZERO));
+    }
+    let parents = prepared.parents();
+    let mut shown = Vec::new();
+    let mut next = 1;
+    while let Some(class) = parents.first(&queue, next) {
+        let waiting = parents.statistics(&queue, class).backlog().packets;
+        shown.push((class, parents.parent(class), waiting));
+        next = u64::from(class) + 1;
+    }
+    let wanted = [
+        (1, None, 3),
+        (20, Some(1), 2),
+        (30, Some(40), 1),
+        (40, Some(1), 1),
+        (50, None, 0),
+    ];
+    assert_eq!(shown, wanted);
+}
+
 #[test]
 fn a_number_out_of_range_is_refused_by_name() {
     let bytes = plan("fifo limit=12345").to_bytes();

@@ -19,6 +19,18 @@ grep -q '"tree":"tbf rate=4mbit burst=20kb / sqf".*"change_ns":[1-9]' /run/json 
 tc qdisc replace dev va root fairgate @/examples/office.toml
 tc -s class show dev va > /run/classes
 [ "$(grep -c '^class fairgate' /run/classes)" -eq 2 ] || { cat /run/classes; fail 'not two classes'; }
+# A class above others has the sums of what is below it. Packets of no subscriber are in class 9.
+tc qdisc replace dev va root handle 7: fairgate @/examples/isp.toml --queue access
+begin_count
+pings 3
+tc -s class show dev va > /run/classes
+grep -q '^class fairgate 7:9 parent 7:1 ' /run/classes || { cat /run/classes; fail 'no class has a parent'; }
+sent() {
+    awk -v class="7:$1" '$1 == "class" { is = $3 == class } is && /Sent/ { print $2; exit }' /run/classes
+}
+holds "$(sent 9) > 200 && $(sent 1) == $(sent 9)" 'bytes of a class and of the one above it'
+tc qdisc replace dev va root handle 8: fairgate @/examples/office.toml
+begin_count
 must_fail 'color' tc qdisc change dev va root fairgate 'sqf color=red'
 must_fail 'slots stay' tc qdisc change dev va root fairgate sqf --slots 7
 must_fail 'TREE is one word' tc qdisc add dev va root fairgate help
