@@ -142,6 +142,23 @@ mod tests {
         assert!(right(&long) > 26.0 * 6.0);
     }
 
+    /// A title that was longer than the picture is wide was cut.
+    #[test]
+    fn a_long_title_has_several_lines() {
+        let lines = |title: &str| {
+            let svg = Scaling {
+                title: title.into(),
+                ..scaling()
+            }
+            .svg();
+            svg.matches("font-weight=\"600\"").count()
+        };
+        assert_eq!(lines("Time of a pair"), 1);
+        let long = "Time of an enqueue and a dequeue, under FULL, packets of 1000 B, the flow with the \
+                    shortest backlog gets the next packet";
+        assert_eq!(lines(long), 2);
+    }
+
     #[test]
     fn a_figure_without_curves_is_complete() {
         let mut empty = scaling();

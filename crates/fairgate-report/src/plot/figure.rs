@@ -21,8 +21,10 @@ const LEGEND_COLUMNS: usize = 3;
 /// The width of a sample in the legend with the spaces around it, and about that of a character.
 const SAMPLE: f64 = 45.0;
 pub(crate) const CHARACTER: f64 = 6.5;
-/// The height of a file's title.
+/// The height of a file's title of one line, of each further line, and about the width of a character.
 const TITLE: f64 = 26.0;
+const TITLE_LINE: f64 = 18.0;
+const TITLE_CHARACTER: f64 = 8.2;
 
 impl Figure<'_> {
     /// Returns the figure as an SVG file. It follows the reader's light or dark colour scheme.
@@ -33,7 +35,9 @@ impl Figure<'_> {
             shapes,
             legend,
         } = self;
-        let below = TITLE + frame.height() + 4.0;
+        let titles = textwrap::wrap(title, ((frame.width() - 16.0) / TITLE_CHARACTER) as usize);
+        let above = TITLE + TITLE_LINE * titles.len().saturating_sub(1) as f64;
+        let below = above + frame.height() + 4.0;
         let longest = legend.iter().map(|(_, name)| name.chars().count()).max();
         let needed = SAMPLE + CHARACTER * longest.unwrap_or(0) as f64;
         let columns = (((frame.width() - frame.left()) / needed) as usize).clamp(1, LEGEND_COLUMNS);
@@ -41,7 +45,7 @@ impl Figure<'_> {
             0 => 0.0,
             rows => 8.0 + rows as f64 * LEGEND_ROW,
         };
-        let (width, height) = (frame.width(), TITLE + frame.height() + legend_height);
+        let (width, height) = (frame.width(), above + frame.height() + legend_height);
         let column = (width - frame.left()) / columns as f64;
         let figure = html! {
             svg xmlns="http://www.w3.org/2000/svg" viewBox={ "0 0 " (width) " " (height) }
@@ -51,8 +55,11 @@ impl Figure<'_> {
                     (PreEscaped("svg { font: 15px system-ui, sans-serif; }"))
                 }
                 rect.paper width=(width) height=(height) {}
-                text x="8" y="18" font-size="14" font-weight="600" { (title) }
-                g transform={ "translate(0 " (TITLE) ")" } { (frame.content(shapes)) }
+                @for (number, line) in titles.iter().enumerate() {
+                    @let y = 18.0 + number as f64 * TITLE_LINE;
+                    text x="8" y=(y) font-size="14" font-weight="600" { (line) }
+                }
+                g transform={ "translate(0 " (above) ")" } { (frame.content(shapes)) }
                 @for (index, (sample, name)) in legend.iter().enumerate() {
                     @let x = frame.left() + (index % columns) as f64 * column;
                     @let y = below + (index / columns) as f64 * LEGEND_ROW;
