@@ -165,6 +165,24 @@ def subscribed(tls_run: Run) -> Iterator[Client]:
         yield run
 
 
+NETWORK = '{"Site": {"downloadBandwidthMbps": 100, "uploadBandwidthMbps": 100}}'
+DEVICES = (
+    "Circuit ID,IPv4,IPv6,Download Min Mbps,Upload Min Mbps,Download Max Mbps,Upload Max Mbps,Parent Node\n"
+    "1,100.64.0.1,,1,1,20,10,Site\n"
+)
+
+
+@pytest.fixture
+def networked(live: None, program: str, tmp_path: Path) -> Iterator[Client]:
+    """The client beside a run with the files of LibreQoS."""
+    (tmp_path / "n.json").write_text(NETWORK)
+    (tmp_path / "d.csv").write_text(DEVICES)
+    text = SUBSCRIBERS[: SUBSCRIBERS.index("api =")] + 'api = "unix:api.sock"\n'
+    text = text.replace("[subscribers]", '[subscribers]\nlibreqos = { devices = "d.csv", network = "n.json" }')
+    with Run(program, text, tmp_path), Client(f"unix:{tmp_path}/api.sock") as run:
+        yield run
+
+
 def test_the_document_is_that_of_the_run(run: Client) -> None:
     """If this fails, run make python-client."""
     committed = json.loads((ROOT / "python" / "openapi.json").read_text())
@@ -181,8 +199,8 @@ def kept(run: Client) -> object:
     return run.confirm()
 
 
-# For each operation of the document a call that succeeds. Those of `subscribed` go to the run with
-# subscribers, the others to the one with reservations.
+# For each operation of the document a call that succeeds. Those of subscribers and of nodes go to the runs that
+# have some, the others to the one with reservations.
 CALLS: dict[str, Callable[[Client], object]] = {
     "change": lambda run: run.change(["class change 30 rate=7mbit"], from_="eth0"),
     "changeReservation": lambda run: run.change_reservation("call", CALL, from_="eth1"),
@@ -200,6 +218,7 @@ CALLS: dict[str, Callable[[Client], object]] = {
     "outline": lambda run: run.outline("eth0"),
     "packets": lambda run: run.packets(seconds=60.0, from_="eth0"),
     "place": lambda run: run.place("eth0", "root"),
+    "patchNode": lambda run: run.patch_node("Site", down="50mbit"),
     "patchSubscriber": lambda run: run.patch_subscriber("1001", {"down": "7mbit"}),
     "patchSubscribers": lambda run: run.patch_subscribers([{"id": "1002", "up": "3mbit"}]),
     "putSubscriber": lambda run: run.put_subscriber("a/b ?#%ü", Entry(prefixes=["100.64.0.9"], plan="home")),
@@ -236,7 +255,8 @@ def test_no_route_is_left_out() -> None:
 @pytest.mark.parametrize("operation", sorted(operations()))
 def test_each_route_is_called(operation: str, request: pytest.FixtureRequest) -> None:
     method, path = operations()[operation]
-    run: Client = request.getfixturevalue("subscribed" if path.startswith("/v1/subscribers") else "run")
+    fixtures = {"subscribers": "subscribed", "nodes": "networked"}
+    run: Client = request.getfixturevalue(fixtures.get(path.split("/")[2], "run"))
     answers: list[httpx.Response] = []
     run._transport._http.event_hooks = {"response": [answers.append]}
     returned = CALLS[operation](run)

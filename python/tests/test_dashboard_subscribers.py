@@ -686,3 +686,39 @@ def test_dashboard_draws_nothing_where_nothing_was(village: Run, browser: Browse
     assert all(abs((other - one) / seconds - 15.5) < 1.5 for one, other in gaps), gaps
     watched.check()
     watched.close()
+
+
+def test_dashboard_changes_a_node(town: Run, browser: Browser) -> None:
+    """Its rates, which are in network.json then."""
+    watched = Watched(browser)
+    page = watched.open(f"http://127.0.0.1:{TOWN_PORT}/")
+    dialog = page.locator("#change")
+    file = town.folder / "n.json"
+    before = file.read_text()
+    row = page.locator("#tree tbody tr").filter(has=page.locator(".named", has_text=re.compile("^AP 0-0$")))
+    row.click()
+    page.get_by_role("button", name="Change the rates …").click()
+    expect(dialog).to_contain_text("Change node AP 0-0")
+    expect(dialog.locator(".who")).to_have_text("NodeAP 0-0BelowSite 0")
+    down = dialog.get_by_label("Down", exact=True)
+    expect(down).to_have_value("100mbit")
+    down.fill("80500kbit")
+    dialog.get_by_role("button", name="Review").click()
+    expect(dialog.locator(".values")).to_have_text("Down100mbit → 80500kbit")
+    expect(dialog.locator("pre")).to_have_text('PATCH /v1/nodes/AP%200-0\n{ "down": "80500kbit" }')
+    accessible(page)
+    for width in (390, 1300):
+        page.set_viewport_size({"width": width, "height": 900})
+        picture(page, f"node-{width}")
+    assert file.read_text() == before, "nothing is changed before it is confirmed"
+    dialog.get_by_role("button", name="Make this change").click()
+    expect(page.locator("#toast")).to_contain_text("Forwarding paused for")
+    rates = json.loads(file.read_text())["Site 0"]["children"]["AP 0-0"]
+    assert rates == {"downloadBandwidthMbps": 80.5, "uploadBandwidthMbps": 100}
+    expect(page.locator("#detail .settings")).to_contain_text("limit80500kbit")
+    page.get_by_role("button", name="Undo").click()
+    dialog.get_by_role("button", name="Undo it").click()
+    expect(page.locator("#toast")).to_contain_text("Undone")
+    assert file.read_text() == before
+    watched.check()
+    watched.close()

@@ -49,7 +49,7 @@ pub use status::{
     Sojourn, Status, ValueStatus,
 };
 pub use subscribers::{
-    ListedNode, Shaped, SubscriberChange, SubscriberChanged, SubscriberDocument, SubscriberMade,
+    ListedNode, NodePatch, Shaped, SubscriberChange, SubscriberChanged, SubscriberDocument, SubscriberMade,
     SubscriberStatus, no_list, unknown, version,
 };
 pub use trees::{ChangeMade, Mistake, TreeStatus, TreesStatus};

@@ -20,7 +20,7 @@ use crate::refused::Refused;
 use crate::reservations::{Reservations, ReserveOrder};
 use crate::status::{Detail, Status};
 use crate::subscribers::{
-    SubscriberChange, SubscriberChanged, SubscriberDocument, SubscriberMade, SubscriberStatus,
+    NodePatch, SubscriberChange, SubscriberChanged, SubscriberDocument, SubscriberMade, SubscriberStatus,
 };
 use crate::trees::{ChangeMade, Mistake, TreesStatus};
 
@@ -109,6 +109,15 @@ pub enum Question {
         subscribers: Vec<Entry>,
         /// The number of subscribers that it may remove whatever their share is.
         confirmed_removed: Option<u64>,
+        /// The revision that is changed. If the trees have another one, nothing is changed.
+        if_revision: Option<u64>,
+    },
+    /// To change the rates of a node of the network. It is answered by [`Answer::SubscribersChanged`].
+    ChangeNode {
+        /// Its name.
+        name: String,
+        /// What it gets.
+        patch: NodePatch,
         /// The revision that is changed. If the trees have another one, nothing is changed.
         if_revision: Option<u64>,
     },
@@ -240,7 +249,7 @@ answers! {
     Subscriber(SubscriberStatus),
     /// A subscriber was added, changed or removed.
     SubscriberChanged(SubscriberChanged),
-    /// Several subscribers were changed, or the whole list.
+    /// Several subscribers were changed, or the whole list, or a node.
     SubscribersChanged(SubscriberMade),
 }
 

@@ -74,6 +74,19 @@ pub struct ListedNode {
     pub up_bps: u64,
 }
 
+/// Rates of a node that change.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct NodePatch {
+    /// What it sends at most to the subscribers, like `200mbit`. Null or left out: as before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub down: Option<String>,
+    /// What it sends at most from them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub up: Option<String>,
+}
+
 /// A subscriber and its class.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]

@@ -80,6 +80,8 @@ export async function post(path, body) {
   return (await request("POST", path, { body })).text();
 }
 
+export const nodePath = (name) => `/v1/nodes/${encodeURIComponent(name)}`;
+
 export const subscriberPath = (id) => `/v1/subscribers/${encodeURIComponent(id)}`;
 
 /** Returns a subscriber and its own entity tag. */
@@ -99,6 +101,12 @@ export async function patchSubscriber(id, members, match) {
  */
 export async function patchSubscribers(subscribers, match, time) {
   const response = await request("PATCH", "/v1/subscribers", { body: { subscribers, for_s: time }, match });
+  return { document: await response.json(), etag: response.headers.get("ETag") };
+}
+
+/** Changes the rates of a node if the trees still have this tag. Returns the answer and the new tag. */
+export async function patchNode(name, rates, match) {
+  const response = await request("PATCH", nodePath(name), { body: rates, match });
   return { document: await response.json(), etag: response.headers.get("ETag") };
 }
 

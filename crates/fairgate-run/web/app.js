@@ -43,6 +43,7 @@ const tree = new Tree((path) => detail.current?.show(path), list);
 const changes = new Changes(() => update());
 detail.current = new Detail(tree, list, {
   change: (path) => changes.openPlace(state.from, path),
+  changeNode: (name) => changes.openNode(name),
   changeSubscriber: (id) => changes.openSubscriber(id),
   openSubscriber: (id) => {
     subscribers?.open(id);

@@ -1,4 +1,4 @@
-// Changes of a class or of a subscriber: values are written, then what would be sent is shown with whose it is,
+// Changes of a class, a subscriber or a node: values are written, then what would be sent is shown with whose it is,
 // and only then it is sent. If somebody else has changed it since it was read, nothing is changed. What was
 // changed can be undone.
 
@@ -176,6 +176,50 @@ async function readSubscribers(ids) {
   };
 }
 
+/** A rate as the API takes it. */
+const rateText = (bits) => {
+  const [unit, divisor] = [["gbit", 1e9], ["mbit", 1e6], ["kbit", 1e3]].find(([, size]) => bits % size === 0) ?? ["bit", 1];
+  return `${bits / divisor}${unit}`;
+};
+
+/** A node of the network: a site, an access point. */
+async function readNode(name) {
+  const { document, etag } = await api.getTagged("/v1/subscribers");
+  const node = document.nodes.find((one) => one.name === name);
+  if (!node) throw new Error(`There is no node ${name} any more.`);
+  const made = (rates, before, isInverse) => ({
+    text: `PATCH ${api.nodePath(name)}\n${JSON.stringify(rates, null, 1).replace(/\n */g, " ")}`,
+    introduction: "This is sent:",
+    values: Object.keys(rates).map((key) => [LABELS[key], `${before[key]} → ${rates[key]}`]),
+    send: (match) => api.patchNode(name, rates, match),
+    inverse: isInverse ? null : made(before, rates, true),
+  });
+  return {
+    read: () => readNode(name),
+    etag,
+    title: `Change node ${name}`,
+    other: "the trees",
+    note: "What this site or access point sends at most, to the subscribers and from them. Packets stay queued, and "
+      + "nothing is changed before you confirm it. The rates are written into network.json, so that they stay.",
+    about: () => h("dl", { class: "settings who" }, ...terms([["Node", name], ["Below", node.above ?? "the line"]])),
+    fields: () => [
+      input("down", "Down", rateText(node.down_bps), "", "To the subscribers, like 200mbit."),
+      input("up", "Up", rateText(node.up_bps), "", "From them."),
+    ],
+    edited(form) {
+      const [rates, before] = [{}, {}];
+      for (const key of ["down", "up"]) {
+        const value = form.elements.namedItem(key).value.trim();
+        const known = rateText(node[`${key}_bps`]);
+        if (!value) return { complaint: "A node needs both rates." };
+        if (value === known) continue;
+        [rates[key], before[key]] = [value, known];
+      }
+      return Object.keys(rates).length ? made(rates, before, false) : null;
+    },
+  };
+}
+
 /** Returns what was edited: for each part of the place the words that make it, and those that undo it. */
 function edited(form, changeable) {
   const lines = [];
@@ -249,6 +293,11 @@ export class Changes {
   /** Opens the dialog for a subscriber. */
   openSubscriber(id) {
     return this.open(() => readSubscriber(id));
+  }
+
+  /** Opens the dialog for a node of the network. */
+  openNode(name) {
+    return this.open(() => readNode(name));
   }
 
   /** Opens the dialog for several subscribers. */

@@ -21,7 +21,8 @@ const settingsOf = (place, words) => {
 };
 
 export class Detail {
-  /** `list` knows whose a class is. `actions` are {change, changeSubscriber, openSubscriber, focus}: what the buttons do. */
+  /** `list` knows whose a class is. `actions` are {change, changeNode, changeSubscriber, openSubscriber,
+   * focus}: what the buttons do. */
   constructor(tree, list, actions) {
     this.tree = tree;
     this.list = list;
@@ -70,7 +71,10 @@ export class Detail {
     if (!this.list.mayChange) return note(READS);
     if (!this.list.isThere) return button("Change …", () => this.actions.change(place.change));
     const subscriber = this.list.holderOf(path);
-    if (this.list.above.has(place.name)) return note("LibreQoS' files decide about this node: change network.json.");
+    if (this.list.above.has(place.name)) {
+      if (!this.list.isChangeable) return note(this.list.reason);
+      return button("Change the rates …", () => this.actions.changeNode(place.name));
+    }
     if (!subscriber) return note("The list of subscribers decides about this class: change [subscribers] in the file of the run.");
     if (!this.list.isChangeable) return note(this.list.reason);
     return button("Change the subscriber …", () => this.actions.changeSubscriber(subscriber.id));

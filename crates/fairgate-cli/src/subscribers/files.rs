@@ -88,14 +88,6 @@ pub(super) fn paths(source: &Source) -> Vec<PathBuf> {
     }
 }
 
-/// Returns the files and folders that clients may change.
-pub(super) fn written(source: &Source) -> Vec<PathBuf> {
-    match source {
-        Source::LibreQos { devices, .. } => vec![devices.clone()],
-        source => paths(source),
-    }
-}
-
 /// Returns the files that are lists, sorted by name. Those of editors begin with a dot or end otherwise.
 fn lists(mut files: Vec<PathBuf>) -> Vec<PathBuf> {
     files.retain(|file| {

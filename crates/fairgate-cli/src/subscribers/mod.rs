@@ -43,7 +43,7 @@ pub(crate) fn paths(list: &RunningList) -> Vec<PathBuf> {
 /// Returns the files and folders that are written if a client changes the list.
 pub(crate) fn written(list: &RunningList) -> Vec<PathBuf> {
     let last = list.last().filter(|last| last.settings().write);
-    last.map(|last| files::written(&last.settings().source))
+    last.map(|last| files::paths(&last.settings().source))
         .unwrap_or_default()
 }
 

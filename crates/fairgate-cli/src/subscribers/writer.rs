@@ -43,9 +43,10 @@ impl ListWriter {
 }
 
 impl ListFiles for ListWriter {
-    fn refusal(&self, list: &Subscribers) -> Option<Mistake> {
-        let paths = files::written(&list.settings().source);
-        paths.iter().find_map(|path| check(path).err())
+    fn refusal(&self, list: &Subscribers, text: usize) -> Option<Mistake> {
+        let paths = files::paths(&list.settings().source);
+        // Limits are beside the list, and the files of a folder are in it.
+        check(paths.get(text).or(paths.first())?).err()
     }
 
     fn prepare(&self, list: &Subscribers, text: usize, content: &str) -> Result<Put, Mistake> {

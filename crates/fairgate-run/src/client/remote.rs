@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fairgate_run_api::{
-    Change, ChangeMade, Detail, FlowOrder, FlowsStatus, Question, ReservationStatus, Reservations, Reserve,
-    ReserveOrder, Status, SubscriberDocument, SubscriberMade, TreesStatus, ask,
+    Change, ChangeMade, Detail, FlowOrder, FlowsStatus, NodePatch, Question, ReservationStatus, Reservations,
+    Reserve, ReserveOrder, Status, SubscriberDocument, SubscriberMade, TreesStatus, ask,
 };
 use serde_json::{Map, Value};
 use tokio_rustls::TlsConnector;
@@ -126,6 +126,23 @@ impl Remote {
         let question = Question::PatchSubscribers {
             patches,
             for_s,
+            if_revision,
+        };
+        ask(self, "", question)
+    }
+
+    /// Changes the rates of a node of the network. If the trees have another revision than `if_revision`,
+    /// nothing is changed.
+    pub fn change_node(
+        &self,
+        name: &str,
+        patch: NodePatch,
+        if_revision: Option<u64>,
+    ) -> Result<SubscriberMade, ClientError> {
+        let name = name.to_owned();
+        let question = Question::ChangeNode {
+            name,
+            patch,
             if_revision,
         };
         ask(self, "", question)

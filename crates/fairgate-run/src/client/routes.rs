@@ -142,6 +142,15 @@ impl Ask for Remote {
                 let asked = sent(Method::PATCH, "/v1/subscribers".to_owned(), &body)?;
                 run.order::<SubscriberMade>(asked, if_revision)?.into()
             }
+            Question::ChangeNode {
+                name,
+                patch,
+                if_revision,
+            } => {
+                let target = format!("/v1/nodes/{}", escaped(&name));
+                let asked = sent(Method::PATCH, target, &patch)?;
+                run.order::<SubscriberMade>(asked, if_revision)?.into()
+            }
             Question::Features
             | Question::Outline { .. }
             | Question::Place { .. }

@@ -187,7 +187,8 @@ impl Ask for Run {
             | Question::Subscriber { .. }
             | Question::ChangeSubscriber { .. }
             | Question::PatchSubscribers { .. }
-            | Question::ReplaceSubscribers { .. } => return Err(no_list()),
+            | Question::ReplaceSubscribers { .. }
+            | Question::ChangeNode { .. } => return Err(no_list()),
         })
     }
 

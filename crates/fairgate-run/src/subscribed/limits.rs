@@ -30,11 +30,7 @@ pub(super) fn limits(
                     ));
                 }
             };
-            let rate = value.as_str().and_then(|text| parse_rate(text).ok());
-            rates[side] = match rate.map(Rate::bits_per_second) {
-                Some(bits) if bits >= LEAST => Some(bits),
-                _ => return wrong(format!("`{name}` must be a rate of at least 10kbit, like 50mbit")),
-            };
+            rates[side] = Some(rate(name, value.as_str().unwrap_or_default())?);
         }
         limits.push(match (for_s, rates) {
             (0, _) => (id, None),
@@ -43,6 +39,16 @@ pub(super) fn limits(
         });
     }
     Ok(limits)
+}
+
+/// Reads a rate, which messages call `name`, bit/s.
+pub(super) fn rate(name: &str, text: &str) -> Result<u64, Refused> {
+    match parse_rate(text).map(Rate::bits_per_second) {
+        Ok(bits) if bits >= LEAST => Ok(bits),
+        _ => Err(Refused::Malformed(format!(
+            "`{name}` must be a rate of at least 10kbit, like 50mbit"
+        ))),
+    }
 }
 
 /// Describes them for the audit.

@@ -86,6 +86,19 @@ impl Page {
             .iter()
             .map(|one| one.id.as_str())
             .find(is_changed);
+        let names = list.list().nodes.iter().map(|node| node.name.as_str());
+        let is_of = |name: &&str| changed.is_some() && numbers.of_node(name) == changed;
+        let node = names.into_iter().find(is_of);
+        if let (Some(name), Some(class)) = (node, changed) {
+            let name = harmless(name);
+            return Mistake::new(
+                format!("class {class} is node `{name}`: network.json decides about it"),
+                format!(
+                    "change network.json, or PATCH /v1/nodes/{name} with {{\"{tree}\": RATE}}; a change of \
+                     the class would be undone by the next one of the list"
+                ),
+            );
+        }
         let message = match (of, changed) {
             (Some(id), Some(class)) => format!(
                 "class {class} is that of subscriber `{}`: the list decides about it",

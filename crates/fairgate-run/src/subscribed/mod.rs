@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use fairgate_config::{FileError, Registry};
 use fairgate_run_api::{
-    Answer, Ask, ChangeMade, Difference, Entry, Features, Mistake, Question, Recorder, Refused,
+    Answer, Ask, ChangeMade, Difference, Entry, Features, Mistake, NodePatch, Question, Recorder, Refused,
     SubscriberChange, SubscriberChanged, SubscriberDocument, SubscriberMade, SubscriberStatus, WhatIf,
     no_list, unknown,
 };
@@ -68,8 +68,8 @@ impl SubscribedRun {
         }
     }
 
-    /// Says why subscribers can't be changed, as far as that is known before.
-    fn unchangeable(&self, list: &List) -> Option<Mistake> {
+    /// Says why a text of a list can't be changed, as far as that is known before.
+    fn unchangeable(&self, list: &List, text: usize) -> Option<Mistake> {
         let not_written = |why: &str| {
             let help = "change the file of the list: the run takes it over";
             Some(Mistake::new(why, help))
@@ -80,7 +80,7 @@ impl SubscribedRun {
                 not_written("the files of the list are not written: `write = false` in [subscribers]")
             }
             (_, None) => not_written("this run does not write the files of its list"),
-            (_, Some(files)) => files.refusal(list),
+            (_, Some(files)) => files.refusal(list, text),
         }
     }
 
@@ -107,7 +107,7 @@ impl SubscribedRun {
                 let Edited { list, text } =
                     edit(before).map_err(|error| Refused::Mistakes(mistakes_of(&error)))?;
                 if let Some(text) = text {
-                    if let Some(mistake) = self.unchangeable(before) {
+                    if let Some(mistake) = self.unchangeable(before, text) {
                         return Err(mistake.into());
                     }
                     let prepare =
@@ -158,7 +158,8 @@ impl SubscribedRun {
             difference,
             ..
         } = self.list.running().ok_or_else(no_list)?;
-        let unchangeable = self.unchangeable(&list);
+        // Subscribers are in the first text.
+        let unchangeable = self.unchangeable(&list, 0);
         let ids = list.list().subscribers.iter().map(|one| one.id.clone());
         let classed = |id: String| {
             let class = list.numbers().of_subscriber(&id).unwrap_or(0);
@@ -259,6 +260,40 @@ impl SubscribedRun {
         })
     }
 
+    /// Changes the rates of a node of the network.
+    fn change_node(
+        &self,
+        who: &str,
+        name: &str,
+        patch: &NodePatch,
+        if_revision: Option<u64>,
+    ) -> Result<SubscriberMade, Refused> {
+        let _turn = self.list.turn();
+        let page = self.list.running().ok_or_else(no_list)?;
+        let nodes = &page.subscribers.list().nodes;
+        let known = nodes.iter().find(|node| node.name == name).ok_or_else(|| {
+            let help = match nodes.is_empty() {
+                true => "only a list with `libreqos` in [subscribers] has nodes, those of network.json",
+                false => "GET /v1/subscribers lists the nodes; one that is virtual shapes nothing",
+            };
+            Refused::missing(format!("there is no node `{name}`"), help)
+        })?;
+        let (mut rates, mut words) = ([None; 2], Vec::new());
+        for (side, (key, given)) in [("down", &patch.down), ("up", &patch.up)].into_iter().enumerate() {
+            let Some(text) = given else { continue };
+            let bits = limits::rate(key, text)?;
+            rates[side] = Some(bits);
+            words.push(format!("{key} {} -> {bits}", known.rates[side]));
+        }
+        if words.is_empty() {
+            return Err(Refused::Malformed("neither `down` nor `up` is given".to_owned()));
+        }
+        let what = format!("PATCH node {name}: {} bit/s", words.join(", "));
+        self.take_over((who, &what), &page, if_revision, None, |list| {
+            list.with_node(name, rates, &self.registry)
+        })
+    }
+
     fn replace(
         &self,
         who: &str,
@@ -320,6 +355,14 @@ impl Ask for SubscribedRun {
             ) => self
                 .replace(who, subscribers, confirmed_removed, if_revision)?
                 .into(),
+            (
+                Question::ChangeNode {
+                    name,
+                    patch,
+                    if_revision,
+                },
+                _,
+            ) => self.change_node(who, &name, &patch, if_revision)?.into(),
             (question, _) => self.run.ask(who, question)?,
         })
     }

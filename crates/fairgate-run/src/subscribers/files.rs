@@ -9,8 +9,8 @@ pub type Put = Box<dyn FnOnce() -> Result<(), Mistake>>;
 
 /// The files that a list is read from.
 pub trait ListFiles: Send + Sync {
-    /// Returns why the files of a list can't be written, as far as that is known before.
-    fn refusal(&self, list: &Subscribers) -> Option<Mistake>;
+    /// Returns why the file of a text of a list can't be written, as far as that is known before.
+    fn refusal(&self, list: &Subscribers, text: usize) -> Option<Mistake>;
 
     /// Makes ready to replace the file of a text of a list, by its number, by one with this content. What can
     /// fail fails here, as far as possible.

@@ -1,6 +1,7 @@
 //! `fairgate subscribers`: the list of a run, beside its files, and changes of it.
 
 mod diff;
+mod node;
 mod set;
 
 use fairgate_config::Registry;
@@ -8,15 +9,16 @@ use fairgate_config::Registry;
 use crate::failure::{Failure, Outcome};
 use crate::output::Format;
 
-/// Change subscribers of a run, or see what a list would change in it
+/// Change subscribers and nodes of a run, or see what a list would change in it
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   fairgate subscribers set 1001 1002 down=50mbit     what would change; with --yes it does
   fairgate subscribers set --plan home down=120mbit --yes
+  fairgate subscribers node 'AP 3' down=200mbit up=50mbit --yes
   fairgate subscribers diff isp.toml                 what a reload would do
 
-`fairgate help subscribers set` and `diff` say more.")]
+`fairgate help subscribers set`, `node` and `diff` say more.")]
 pub(crate) struct Args {
     #[command(subcommand)]
     how: How,
@@ -25,12 +27,14 @@ pub(crate) struct Args {
 #[derive(clap::Subcommand)]
 enum How {
     Diff(diff::Args),
+    Node(node::Args),
     Set(set::Args),
 }
 
 pub(crate) fn run(args: &Args, registry: &Registry, format: Format) -> Result<Outcome, Failure> {
     match &args.how {
         How::Diff(args) => diff::run(args, registry, format),
+        How::Node(args) => node::run(args, format),
         How::Set(args) => set::run(args, format),
     }
 }

@@ -8,8 +8,9 @@ use fairgate_live::testbed::Network;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use super::{Stage, list, taken_over, takes_over};
+use super::{EVERY, Stage, list, taken_over, takes_over};
 use crate::common::{live, output, until};
+use crate::stream::with_stream;
 
 /// What a client changes is in the file before the answer comes, and nothing else of the file changes: it
 /// stays when the file is read again, and when the run begins anew. The run does not take its own writing
@@ -173,5 +174,116 @@ fn a_limit_ends_by_itself() {
     let end = json!({"subscribers": [{"id": "5"}, {"id": "6"}], "for_s": 0}).to_string();
     assert_eq!(place.ask("PATCH", "/v1/subscribers", &end).status, 200);
     assert_eq!(shaped("5")["down_bps"], 12_000_000);
+    run.stop();
+}
+
+/// An access point gets other rates under a stream of packets, of which none is lost. Two numbers of
+/// network.json change, and no other byte. It is the same for who reads the files, and when the run begins
+/// anew.
+#[test]
+fn rates_of_a_node_stay() {
+    let Some(_watched) = live("rates_of_a_node_stay") else {
+        return;
+    };
+    let network = Network::build().unwrap();
+    let devices = format!(
+        "Circuit ID,Circuit Name,Parent Node,IPv4,IPv6,Download Min Mbps,Upload Min Mbps,Download Max Mbps,\
+         Upload Max Mbps,sqm\n1,Host,AP/3,{},,1,1,30,20,fq_codel\n",
+        Network::RIGHT
+    );
+    let source = "libreqos = { devices = \"ShapedDevices.csv\", network = \"network.json\" }";
+    let place = Stage::new(source, "ShapedDevices.csv", &devices);
+    let nodes = "{\r\n\t\"Site\": {\"downloadBandwidthMbps\": 100, \"uploadBandwidthMbps\":100 , \"lat\": 1.0,\
+        \r\n\t\t\"children\": {\"AP/3\": {\"downloadBandwidthMbps\": 50.50, \
+        \"uploadBandwidthMbps\": \"50\"}}}}\r\n";
+    let path = place.folder.path().join("network.json");
+    fs::write(&path, nodes).unwrap();
+    let run = place.start(&network);
+    let fairgate = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fairgate"));
+        command.arg("subscribers").args(words);
+        let output = output(command.arg("--socket").arg(&run.socket));
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        (
+            output.status.code(),
+            printed,
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        )
+    };
+    let limits = |rates: [u64; 2]| {
+        let document = place.ask("GET", "/v1/subscribers", "").json();
+        let node = &document["nodes"][1];
+        assert_eq!(
+            (&node["down_bps"], &node["up_bps"]),
+            (&json!(rates[0]), &json!(rates[1])),
+            "{node}"
+        );
+        let status = serde_json::to_string(&run.status()).unwrap();
+        for rate in rates {
+            assert!(
+                status.contains(&format!("\"limit_bps\":{rate}")),
+                "{rate}: {status}"
+            );
+        }
+    };
+    limits([50_500_000, 50_000_000]);
+    let (code, shown, _) = fairgate(&["node", "AP/3", "down=40mbit"]);
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(
+        shown.contains("Nothing is changed yet") && shown.contains("1 subscriber is"),
+        "{shown}"
+    );
+    assert_eq!(fs::read_to_string(&path).unwrap(), nodes);
+    with_stream(&network, EVERY, || {
+        let (code, made, wrong) = fairgate(&["node", "AP/3", "down=40mbit", "up=12500kbit", "--yes"]);
+        assert_eq!(code, Some(0), "{made}{wrong}");
+    });
+    limits([40_000_000, 12_500_000]);
+    let edited = nodes.replace("50.50", "40").replace("\"50\"", "\"12.5\"");
+    assert_eq!(fs::read_to_string(&path).unwrap(), edited);
+    assert_eq!(fs::read_to_string(&place.list).unwrap(), devices);
+    let file = place.folder.path().join("isp.toml");
+    assert_eq!(fairgate(&["diff", file.to_str().unwrap()]).0, Some(0));
+    let said = run.said();
+    assert!(
+        said.contains("PATCH node AP/3: down 50500000 -> 40000000, up "),
+        "{said}"
+    );
+    // What is refused changes nothing.
+    let patch = |target: &str, body: &str| place.ask("PATCH", target, body);
+    assert_eq!(patch("/v1/nodes/AP%2F4", "{\"down\": \"5mbit\"}").status, 404);
+    for wrong in [
+        "{}",
+        "{\"down\": \"fast\"}",
+        "{\"rate\": \"5mbit\"}",
+        "{\"up\": \"1kbit\"}",
+    ] {
+        assert_eq!(patch("/v1/nodes/AP%2F3", wrong).status, 400, "{wrong}");
+    }
+    let (code, _, wrong) = fairgate(&["node", "AP", "down=5mbit"]);
+    assert_eq!(code, Some(2));
+    assert!(wrong.contains("AP/3"), "{wrong}");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fairgate"));
+    let by_hand = output(
+        command
+            .args([
+                "class",
+                "change",
+                "17",
+                "ceil=5mbit",
+                "--from",
+                "left",
+                "--socket",
+            ])
+            .arg(&run.socket),
+    );
+    let by_hand = String::from_utf8_lossy(&by_hand.stderr).replace(['\n', '│', ' '], "");
+    assert!(by_hand.contains("isnode`AP/3`"), "{by_hand}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), edited);
+    assert_eq!(taken_over(&run), 0);
+    run.stop();
+    let run = place.start(&network);
+    let document = place.ask("GET", "/v1/subscribers", "").json();
+    assert_eq!(document["nodes"][1]["down_bps"], 40_000_000);
     run.stop();
 }

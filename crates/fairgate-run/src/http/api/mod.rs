@@ -7,6 +7,7 @@ mod health;
 mod history;
 mod intervals;
 mod metrics;
+mod nodes;
 mod openapi;
 mod outline;
 mod packets;
@@ -98,6 +99,7 @@ fn questions() -> OpenApiRouter<Shared> {
             subscribers::patch,
             subscribers::remove
         ))
+        .routes(routes!(nodes::patch))
         .routes(routes!(openapi::document))
         .routes(routes!(metrics::metrics))
 }

@@ -45,16 +45,8 @@ impl Subscribers {
         }
         let edits = self.edits(changes)?;
         let rewritten = rewrite::rewritten(&self.settings.source, &self.texts, &edits);
-        let rewritten = rewritten.map_err(|(text, mistake)| {
-            let mut texts = Texts::new(&self.texts);
-            texts.report(text, mistake);
-            refused(texts)
-        })?;
-        let Some((number, content)) = rewritten else {
-            return Ok(Edited {
-                list: self.clone(),
-                text: None,
-            });
+        let Some((number, content)) = rewritten.map_err(|refused| self.wrong(refused))? else {
+            return Ok(self.unchanged());
         };
         let mut texts = self.texts.to_vec();
         texts[number].content = content;
@@ -104,6 +96,56 @@ impl Subscribers {
             list,
             text: Some(place),
         })
+    }
+
+    /// Returns the list after a node of the network has got other rates, down and up, bit/s. A name that no
+    /// node has changes nothing.
+    ///
+    /// # Errors
+    /// If a rate is too low, or if the discipline refuses it.
+    pub fn with_node(
+        &self,
+        name: &str,
+        rates: [Option<u64>; 2],
+        registry: &Registry,
+    ) -> Result<Edited, FileError> {
+        // One that is virtual shapes nothing.
+        if self.list.nodes.iter().all(|node| node.name != name) {
+            return Ok(self.unchanged());
+        }
+        let rewritten =
+            rewrite::with_node(&self.texts, name, rates).map_err(|refused| self.wrong(refused))?;
+        let Some((number, content)) = rewritten else {
+            return Ok(self.unchanged());
+        };
+        let mut texts = self.texts.to_vec();
+        texts[number].content = content;
+        let list = Subscribers::read_whole(self.settings.clone(), &texts, Some(self), registry)?;
+        let found = list.list.nodes.iter().find(|node| node.name == name);
+        let has = |(given, rate): (Option<u64>, u64)| given.is_none_or(|given| given == rate);
+        if found.is_none_or(|node| !rates.into_iter().zip(node.rates).all(has)) {
+            let message = format!("the file can't say what node `{name}` is to be");
+            return Err(at(&self.source, 0..0, message, "change it in network.json"));
+        }
+        Ok(Edited {
+            list,
+            text: Some(number),
+        })
+    }
+
+    /// Returns this list, which a change leaves as it is.
+    fn unchanged(&self) -> Edited {
+        Edited {
+            list: self.clone(),
+            text: None,
+        }
+    }
+
+    /// Shows a mistake in one of the texts.
+    fn wrong(&self, (text, mistake): rewrite::Refused) -> FileError {
+        let mut texts = Texts::new(&self.texts);
+        texts.report(text, mistake);
+        refused(texts)
     }
 
     /// Returns the same list as it is now: limits may have ended.

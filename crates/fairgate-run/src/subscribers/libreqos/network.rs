@@ -8,11 +8,15 @@ use std::collections::BTreeMap;
 
 use crate::subscribers::fields::Raw;
 use crate::subscribers::json::{self, Json, Member, Value};
-use crate::subscribers::list::Node;
+use crate::subscribers::list::{DOWN, Node, UP};
 use crate::subscribers::texts::{Mistake, Texts};
 
 /// How many nodes may be above one another. HTB has eight levels; the line and the subscriber are two.
 const DEPTH: usize = 6;
+
+/// The members that are its rates, down and up, and the one with the nodes below it.
+pub(crate) const RATES: [&str; 2] = ["downloadBandwidthMbps", "uploadBandwidthMbps"];
+pub(crate) const CHILDREN: &str = "children";
 
 /// The nodes of a network.
 #[derive(Debug, Default)]
@@ -95,9 +99,9 @@ impl Reader<'_> {
         let (mut rates, mut children, mut is_virtual) = ([None, None], None, false);
         for member in members {
             let side = match member.name.as_ref() {
-                "downloadBandwidthMbps" => 0,
-                "uploadBandwidthMbps" => 1,
-                "children" => {
+                name if name == RATES[DOWN] => DOWN,
+                name if name == RATES[UP] => UP,
+                CHILDREN => {
                     children = Some(member.value);
                     continue;
                 }

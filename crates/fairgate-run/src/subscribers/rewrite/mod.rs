@@ -7,6 +7,7 @@
 //! ```
 
 mod devices;
+mod nodes;
 mod objects;
 mod rows;
 
@@ -17,6 +18,7 @@ use std::ops::Range;
 use fairgate_run_api::Entry;
 
 use super::file::{self, KEYS};
+use super::libreqos::NETWORK;
 use super::limits;
 use super::section::Source;
 use super::texts::{Mistake, Text};
@@ -52,8 +54,7 @@ pub(crate) fn rewritten(
         let content = text.content.as_str();
         let is_last = number + 1 == lists;
         let replaced = match source {
-            // The second text is network.json.
-            Source::LibreQos { .. } if number > 0 => continue,
+            Source::LibreQos { .. } if number == NETWORK => continue,
             Source::LibreQos { .. } => devices::replacements(content, &edits),
             _ if file::is_json(&text.name) => objects::replacements(content, &edits, is_last),
             _ => rows::replacements(content, &edits, is_last),
@@ -74,6 +75,20 @@ pub(crate) fn rewritten(
         changed = Some((number, replaced));
     }
     Ok(changed.map(|(number, replaced)| (number, applied(&texts[number].content, replaced))))
+}
+
+/// Returns the number of the text that changes if a node of LibreQoS' network gets other rates, and its new
+/// content. None if no text changes.
+pub(crate) fn with_node(
+    texts: &[Text],
+    name: &str,
+    rates: [Option<u64>; 2],
+) -> Result<Option<(usize, String)>, Refused> {
+    let Some(text) = texts.get(NETWORK) else {
+        return Ok(None);
+    };
+    let replaced = nodes::replacements(&text.content, name, rates).map_err(|mistake| (NETWORK, mistake))?;
+    Ok((!replaced.is_empty()).then(|| (NETWORK, applied(&text.content, replaced))))
 }
 
 /// The edits by identifier.

@@ -16,6 +16,9 @@ id,name,prefixes,down,up,plan\r
 19,,198.51.100.0/24, 30mbit ,10mbit,\r
 ";
 pub(super) const DEVICES: &str = include_str!("ShapedDevices.csv");
+/// A list of no device.
+pub(super) const NO_DEVICE: &str = "\
+Circuit ID,IPv4,IPv6,Download Min Mbps,Upload Min Mbps,Download Max Mbps,Upload Max Mbps\n";
 const NETWORK: &str = include_str!("network.json");
 
 pub(super) fn list(content: &str) -> Subscribers {
@@ -418,4 +421,51 @@ fn a_limit_holds_for_a_time() {
 
 fn text_of_limits(content: &str) -> Text {
     text(".list.csv.limits", content)
+}
+
+/// Of network.json two values change, in the way in which they are written.
+#[test]
+fn rates_of_a_node_change_in_their_places() {
+    let registry = Registry::builtin();
+    let before = circuits(DEVICES);
+    let with = |name: &str, rates| before.with_node(name, rates, &registry).unwrap();
+    let Edited { list, text: changed } = with("AP_9", [Some(130_000_000), Some(62_500_000)]);
+    assert_eq!(changed, Some(1));
+    let expected = NETWORK
+        .replace("120.5,", "130,")
+        .replace("\"uploadBandwidthMbps\":60,", "\"uploadBandwidthMbps\":62.5,");
+    assert_eq!(list.texts()[1].content, expected);
+    assert_eq!(list.texts()[0], before.texts()[0]);
+    let node = list.nodes().into_iter().find(|node| node.name == "AP_9").unwrap();
+    assert_eq!((node.down_bps, node.up_bps), (130_000_000, 62_500_000));
+    assert_eq!(list.numbers(), before.numbers());
+    assert_eq!(list.list().subscribers, before.list().subscribers);
+    // What is the same already is not written.
+    assert_eq!(with("AP_9", [Some(120_500_000), None]).text, None);
+    // A rate as text, a name with an escape, a member that is given twice: the last one counts.
+    let odd = "{\"AP \\u0041\" : {\"uploadBandwidthMbps\": \"50\",\"downloadBandwidthMbps\":1,\r\n\
+               \"downloadBandwidthMbps\":\t20.50 , \"x\": [\"uploadBandwidthMbps\", 7]}}\r\n";
+    let settings = before.settings().clone();
+    let texts = [text("ShapedDevices.csv", NO_DEVICE), text("network.json", odd)];
+    let before = read_with(settings, &texts, None).unwrap();
+    let edited = before
+        .with_node("AP A", [Some(10_000_000), Some(1_000_001)], &registry)
+        .unwrap();
+    assert_eq!(
+        edited.list.texts()[1].content,
+        odd.replace("20.50", "10").replace("\"50\"", "\"1.000001\"")
+    );
+    let too_low = before.with_node("AP A", [Some(9_999), None], &registry);
+    assert_eq!(
+        mistakes(too_low.map(|edited| edited.list)),
+        ["network.json:2:26: `downloadBandwidthMbps` is 9999 bit/s, but must be at least 10000"]
+    );
+    // A list of our own has no nodes.
+    let own = read("list.csv", LIST, None).unwrap();
+    assert_eq!(
+        own.with_node("AP A", [Some(1_000_000), None], &registry)
+            .unwrap()
+            .text,
+        None
+    );
 }

@@ -7,7 +7,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::edits::{DEVICES, changed, circuits, list, rate};
+use super::edits::{DEVICES, NO_DEVICE, changed, circuits, list, rate};
 use super::{read, read_with};
 
 /// A row of our own CSV in some way of writing it.
@@ -150,7 +150,108 @@ fn before_rates(line: &str) -> &str {
     &line[..end]
 }
 
+/// A node of a network in some way of writing it. It is below one of those before it, or at the top.
+#[derive(Clone, Debug)]
+struct Node {
+    above: usize,
+    rates: [(&'static str, bool); 2],
+    is_up_first: bool,
+    gap: &'static str,
+    more: &'static str,
+    is_virtual: bool,
+}
+
+fn node() -> impl Strategy<Value = Node> {
+    let rate = || (select(&["1000", "120.50", "0.01", "7.000001"]), any::<bool>());
+    (
+        any::<usize>(),
+        [rate(), rate()],
+        any::<bool>(),
+        select(&["", " ", "\r\n\t", "\n  "]),
+        select(&[
+            "",
+            "\"type\": \"AP\",",
+            "\"\\u0061\" : {\"downloadBandwidthMbps\":[1, null]} ,",
+        ]),
+        proptest::bool::weighted(0.1),
+    )
+        .prop_map(|(above, rates, is_up_first, gap, more, is_virtual)| Node {
+            above,
+            rates,
+            is_up_first,
+            gap,
+            more,
+            is_virtual,
+        })
+}
+
+/// Writes the nodes below `above`. `changed` is one of them with the texts of other rates.
+fn network(nodes: &[Node], above: Option<usize>, changed: &(usize, [Option<String>; 2])) -> String {
+    let is_below = |(at, node): &(usize, &Node)| match *at {
+        0 => above.is_none(),
+        at => Some(node.above % (at + 1)).filter(|above| *above < at) == above,
+    };
+    let object = |(at, node): (usize, &Node)| {
+        let gap = node.gap;
+        let rate = |side: usize| {
+            let (known, is_text) = node.rates[side];
+            let new = changed.1[side].as_deref().filter(|_| changed.0 == at);
+            let value = new.unwrap_or(known);
+            let value = if is_text {
+                format!("\"{value}\"")
+            } else {
+                value.to_owned()
+            };
+            let key = ["downloadBandwidthMbps", "uploadBandwidthMbps"][side];
+            format!("\"{key}\"{gap}:{value}{gap},")
+        };
+        let rates = [rate(0), rate(1)];
+        let rates = if node.is_up_first {
+            format!("{}{}", rates[1], rates[0])
+        } else {
+            rates.concat()
+        };
+        let is_virtual = if node.is_virtual { "\"virtual\": true," } else { "" };
+        let below = network(nodes, Some(at), changed);
+        format!(
+            "\"N \\u00e9 {at}\"{gap}: {{{}{gap}{rates}{is_virtual}\"children\":{gap}{below}}}",
+            node.more
+        )
+    };
+    let objects: Vec<String> = nodes.iter().enumerate().filter(is_below).map(object).collect();
+    format!("{{{}}}", objects.join(" ,"))
+}
+
 proptest! {
+    /// Of network.json the two values of a node change, and no other byte.
+    #[test]
+    fn all_but_the_rates_of_a_node_stays(
+        nodes in vec(node(), 1..7),
+        which in any::<usize>(),
+        rates in proptest::array::uniform2(proptest::option::of(select(&["20", "120.5", "1000", "0.064"]))),
+    ) {
+        let which = which % nodes.len();
+        let content = network(&nodes, None, &(which, [None, None]));
+        let settings = super::settings("libreqos = { devices = \"a.csv\", network = \"network.json\" }");
+        let texts = [super::text("a.csv", NO_DEVICE), super::text("network.json", &content)];
+        let before = read_with(settings, &texts, None).unwrap();
+        let bits = |text: &str| (text.parse::<f64>().unwrap() * 1e6).round() as u64;
+        let name = format!("N \u{e9} {which}");
+        let edited = before.with_node(&name, rates.map(|rate| rate.map(bits)), &Registry::builtin()).unwrap();
+        // One that is virtual shapes nothing, and one that says the same is not written.
+        let new = [0, 1].map(|side| {
+            let known = bits(nodes[which].rates[side].0);
+            rates[side].filter(|new| bits(new) != known).map(str::to_owned)
+        });
+        let new = if nodes[which].is_virtual { [None, None] } else { new };
+        let is_changed = new.iter().any(Option::is_some);
+        let expected = network(&nodes, None, &(which, new));
+        prop_assert_eq!(&edited.list.texts()[1].content, &expected);
+        prop_assert_eq!(edited.text, is_changed.then_some(1));
+        let again = read_with(before.settings().clone(), edited.list.texts(), None).unwrap();
+        prop_assert_eq!(again.list(), edited.list.list());
+    }
+
     /// Whatever changes, the new text is read as the list that runs, and rows of others are as they were.
     #[test]
     fn rows_of_others_stay_as_they_are(
