@@ -60,6 +60,15 @@ pub fn subscribers(bytes: &[u8]) -> bool {
         tree.build(1).expect("the tree of a list was checked");
     }
     if !is_own {
+        // A change is read again as it was asked for, or refused.
+        if let Some(node) = read.list().nodes.first() {
+            let _ = read.with_node(&node.name, [Some(20_000), Some(30_500_000)], &registry);
+        }
+        if let Some(mut entry) = read.entries().into_iter().next() {
+            entry.prefixes.pop();
+            entry.prefixes.push("203.0.113.77".to_owned());
+            let _ = read.with(vec![(entry.id.clone(), Some(entry))], &registry);
+        }
         return true;
     }
     // What the API shows of the list is a list.

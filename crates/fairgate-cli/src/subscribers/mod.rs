@@ -1,6 +1,8 @@
 //! The subscribers of a configuration file: their list is read, and its trees are added to those of the file.
 
+mod draft;
 mod files;
+mod interrupted;
 mod watch;
 mod writer;
 
@@ -12,7 +14,8 @@ use fairgate_run::RunningList;
 use fairgate_run::subscribers::{Settings, Source, Subscribers};
 
 use crate::failure::Failure;
-use crate::input::Texts;
+use crate::input::{self, Texts};
+use crate::output::Format;
 
 pub(crate) use watch::Watch;
 pub(crate) use writer::ListWriter;
@@ -25,12 +28,37 @@ pub(crate) fn add_to(
     texts: &Texts,
 ) -> Result<Document, Failure> {
     let before = list.read_anew();
+    if before.is_none() {
+        finish_change(&document, registry)?;
+    }
     let sides = sides(&document)?;
     let (document, read) = added_to(document, before.as_deref(), registry, texts)?;
     if let Some(read) = read {
         list.note(read, sides);
     }
     Ok(document)
+}
+
+/// Does what is left of a change of several files that was interrupted. The list is valid without it, too.
+fn finish_change(document: &Document, registry: &Registry) -> Result<(), Failure> {
+    let Some(settings) = Settings::read(document, registry)?.filter(|settings| settings.write) else {
+        return Ok(());
+    };
+    let (Source::File(folder), texts) = (&settings.source, Texts::default()) else {
+        return Ok(());
+    };
+    if texts.in_folder(folder).is_some() {
+        let files = files::files(&settings.source, &texts)?;
+        if let Err(error) = interrupted::finish(folder, &files) {
+            let folder = folder.display();
+            let warning = format!(
+                "a change of files in {folder} was interrupted, and can't be finished: {error}. Some of \
+                 them have it, and others do not: look at them, and remove {folder}/.fairgate-change"
+            );
+            input::warn(&[warning], Format::Text);
+        }
+    }
+    Ok(())
 }
 
 /// Returns the files and folders that the list was read from.

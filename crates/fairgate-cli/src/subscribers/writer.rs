@@ -5,9 +5,9 @@
 //! can't be, nothing is written: LibreQoS or an editor might not be able to use it any more.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{Metadata, Permissions};
-use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+use std::fs::Metadata;
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use fairgate_config::folder::{Folder, folder_of};
@@ -15,7 +15,9 @@ use fairgate_run::subscribers::{ListFiles, Put, Source, Subscribers};
 use fairgate_run_api::Mistake;
 use nix::unistd::geteuid;
 
+use super::draft::{Draft, not_given};
 use super::files;
+use super::interrupted::Note;
 use crate::failure::Failure;
 use crate::input::Texts;
 use crate::last_good::LastGood;
@@ -27,12 +29,13 @@ pub(crate) struct ListWriter {
     log: Log,
 }
 
-/// A new file that has not its name yet. It is removed unless it gets it.
-struct Draft {
-    folder: Folder,
-    /// The name of the file that is replaced.
-    name: OsString,
-    draft: OsString,
+/// A file that is replaced.
+struct Replacement {
+    /// As messages call it.
+    path: PathBuf,
+    draft: Draft,
+    before: Option<String>,
+    content: String,
 }
 
 impl ListWriter {
@@ -49,8 +52,51 @@ impl ListFiles for ListWriter {
         check(paths.get(text).or(paths.first())?).err()
     }
 
-    fn prepare(&self, list: &Subscribers, text: usize, content: &str) -> Result<Put, Mistake> {
+    fn prepare(&self, list: &Subscribers, changed: &[(usize, &str)]) -> Result<Put, Mistake> {
         let source = &list.settings().source;
+        let mut found = Vec::new();
+        for (text, content) in changed {
+            found.push((Found::look(list, *text)?, *content));
+        }
+        // After the files were looked at: what changes them from now on is seen below.
+        are_as_read(source, list)?;
+        let mut replaced = Vec::new();
+        for (found, content) in found {
+            replaced.push(found.replaced(content)?);
+        }
+        let folder = files::paths(source).into_iter().next().unwrap_or_default();
+        let (last_good, log) = (self.last_good.clone(), self.log.clone());
+        Ok(Box::new(move || {
+            put(&folder, &replaced)?;
+            for one in &replaced {
+                let renewed = last_good
+                    .as_ref()
+                    .map(|copy| copy.renew(&one.path, one.before.as_deref(), &one.content));
+                if let Some(Err(error)) = renewed {
+                    log.write(Entry::warning(format_args!(
+                        "the copy of the last good configuration can't be written: {error}; it has the list \
+                         as it was before this change"
+                    )));
+                }
+            }
+            Ok(())
+        }))
+    }
+}
+
+/// A file that is to be replaced.
+struct Found {
+    path: PathBuf,
+    folder: Folder,
+    name: OsString,
+    /// What is there. None: nothing yet.
+    found: Option<Metadata>,
+    like: Metadata,
+    before: Option<String>,
+}
+
+impl Found {
+    fn look(list: &Subscribers, text: usize) -> Result<Found, Mistake> {
         let known = list.texts().get(text);
         let path = path(list, text)?;
         let unwritten = |error: io::Error| unwritten(&path, &error);
@@ -62,24 +108,55 @@ impl ListFiles for ListWriter {
         // A new file is as the list beside it.
         let like = match &found {
             Some(found) => found.clone(),
-            None => files::paths(source)[0].metadata().map_err(unwritten)?,
+            None => files::paths(&list.settings().source)[0]
+                .metadata()
+                .map_err(unwritten)?,
         };
-        // After the file was looked at: what changes it from now on is seen below.
-        are_as_read(source, list)?;
-        let draft = Draft::write(folder, name, &like, content).map_err(unwritten)?;
-        let (before, now) = (known.map(|text| text.content.clone()), content.to_owned());
-        let (last_good, log) = (self.last_good.clone(), self.log.clone());
-        Ok(Box::new(move || {
-            draft.put(&path, found.as_ref())?;
-            if let Some(error) = last_good.and_then(|copy| copy.renew(&path, before.as_deref(), &now).err()) {
-                log.write(Entry::warning(format_args!(
-                    "the copy of the last good configuration can't be written: {error}; it has the list as \
-                     it was before this change"
-                )));
-            }
-            Ok(())
-        }))
+        Ok(Found {
+            before: known.map(|text| text.content.clone()),
+            path,
+            folder,
+            name,
+            found,
+            like,
+        })
     }
+
+    fn replaced(self, content: &str) -> Result<Replacement, Mistake> {
+        let draft = Draft::write(self.folder, self.name, self.found, self.like, content);
+        Ok(Replacement {
+            draft: draft.map_err(|error| unwritten(&self.path, &error))?,
+            path: self.path,
+            before: self.before,
+            content: content.to_owned(),
+        })
+    }
+}
+
+/// Gives the new files the names of the old ones: all of them or none. `folder` is that of a list of several
+/// files.
+fn put(folder: &Path, replaced: &[Replacement]) -> Result<(), Mistake> {
+    for Replacement { path, draft, .. } in replaced {
+        if !draft.is_due().map_err(|error| unwritten(path, &error))? {
+            return Err(has_changed(&path.display().to_string()));
+        }
+    }
+    let drafts = || replaced.iter().map(|one| &one.draft);
+    let note = (replaced.len() > 1).then(|| Note::write(folder, drafts()));
+    let _note = note.transpose().map_err(|error| unwritten(folder, &error))?;
+    for (place, one) in replaced.iter().enumerate() {
+        let Err(error) = one.draft.put() else { continue };
+        let mut mistake = unwritten(&one.path, &error);
+        for before in &replaced[..place] {
+            if let Err(error) = before.draft.put_back(before.before.as_deref()) {
+                let path = before.path.display();
+                mistake.message +=
+                    &format!("; {path} has the change all the same, and can't be put back: {error}");
+            }
+        }
+        return Err(mistake);
+    }
+    Ok(())
 }
 
 /// Returns the file of a text of a list: one that is there, or that of the limits for a time.
@@ -116,70 +193,6 @@ fn are_as_read(source: &Source, list: &Subscribers) -> Result<(), Mistake> {
     }
 }
 
-impl Draft {
-    /// Writes a new file beside the one of this name, with the owner and the permissions of `found`.
-    fn write(folder: Folder, name: OsString, found: &Metadata, content: &str) -> io::Result<Draft> {
-        if found.is_file() && found.nlink() > 1 {
-            let message = "it is no file with only this name, and another one would take its place";
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
-        }
-        let mut draft = OsString::from(".");
-        draft.push(&name);
-        draft.push(".fairgate");
-        // What is left of a run that was killed meanwhile.
-        match folder.remove(&draft) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let mut file = folder.create_new(&draft)?;
-        let draft = Draft { folder, name, draft };
-        let made = file.metadata()?;
-        if (made.uid(), made.gid()) != (found.uid(), found.gid()) {
-            fchown(&file, Some(found.uid()), Some(found.gid())).map_err(|_| not_given(found))?;
-        }
-        // Of a folder, nobody executes what is in it.
-        file.set_permissions(Permissions::from_mode(found.mode() & 0o666))?;
-        file.write_all(content.as_bytes())?;
-        file.sync_all()?;
-        Ok(draft)
-    }
-
-    /// Gives the new file the name of the old one, if this is still as it was `found`, or still missing.
-    fn put(self, path: &Path, found: Option<&Metadata>) -> Result<(), Mistake> {
-        let unwritten = |error: io::Error| unwritten(path, &error);
-        let now = match self.folder.look(&self.name).and_then(|file| file.metadata()) {
-            Ok(now) => Some(now),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(unwritten(error)),
-        };
-        if now.as_ref().map(state) != found.map(state) {
-            return Err(has_changed(&path.display().to_string()));
-        }
-        self.folder.rename(&self.draft, &self.name).map_err(unwritten)?;
-        // The new file is there, whatever becomes of this: a crash may bring back the old one as a whole.
-        let _ = self.folder.sync();
-        Ok(())
-    }
-}
-
-impl Drop for Draft {
-    fn drop(&mut self) {
-        // It is gone if it got its name.
-        let _ = self.folder.remove(&self.draft);
-    }
-}
-
-/// What tells one state of a file from another one.
-fn state(found: &Metadata) -> (u64, u64, u64, [i64; 4]) {
-    let times = [
-        found.mtime(),
-        found.mtime_nsec(),
-        found.ctime(),
-        found.ctime_nsec(),
-    ];
-    (found.dev(), found.ino(), found.len(), times)
-}
-
 /// Checks that a file, or those in a folder, can be replaced, as far as permissions decide about it.
 fn check(path: &Path) -> Result<(), Mistake> {
     let unwritten = |error: io::Error| unwritten(path, &error);
@@ -198,18 +211,6 @@ fn check(path: &Path) -> Result<(), Mistake> {
         true => Ok(()),
         false => Err(unwritten(not_given(&found))),
     }
-}
-
-/// Says that a new file can't belong to whom the old one belongs.
-fn not_given(found: &Metadata) -> io::Error {
-    let message = format!(
-        "it belongs to user {} and group {}, and user {} can't give them a new file: a run has given up the \
-         privilege",
-        found.uid(),
-        found.gid(),
-        geteuid()
-    );
-    io::Error::new(io::ErrorKind::PermissionDenied, message)
 }
 
 fn has_changed(name: &str) -> Mistake {

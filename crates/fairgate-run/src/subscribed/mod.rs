@@ -84,7 +84,7 @@ impl SubscribedRun {
         }
     }
 
-    /// Changes the trees to those of another list, and its file. `difference` is that of many subscribers.
+    /// Changes the trees to those of another list, and its files. `difference` is that of many subscribers.
     fn take_over(
         &self,
         (who, what): (&str, &str),
@@ -104,14 +104,15 @@ impl SubscribedRun {
             what,
             if_revision,
             |plan| {
-                let Edited { list, text } =
+                let Edited { list, texts } =
                     edit(before).map_err(|error| Refused::Mistakes(mistakes_of(&error)))?;
-                if let Some(text) = text {
-                    if let Some(mistake) = self.unchangeable(before, text) {
-                        return Err(mistake.into());
-                    }
-                    let prepare =
-                        |files: &Arc<dyn ListFiles>| files.prepare(before, text, &list.texts()[text].content);
+                if let Some(mistake) = texts.iter().find_map(|text| self.unchangeable(before, *text)) {
+                    return Err(mistake.into());
+                }
+                if !texts.is_empty() {
+                    let content = |text: usize| (text, list.texts()[text].content.as_str());
+                    let changed: Vec<(usize, &str)> = texts.into_iter().map(content).collect();
+                    let prepare = |files: &Arc<dyn ListFiles>| files.prepare(before, &changed);
                     pending.set(self.files.as_ref().map(prepare).transpose()?);
                 }
                 let plan = page.planned(&list, plan);

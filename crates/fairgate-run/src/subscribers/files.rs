@@ -4,7 +4,7 @@ use fairgate_run_api::Mistake;
 
 use super::Subscribers;
 
-/// Puts a new file into the place of the old one.
+/// Puts new files into the places of the old ones.
 pub type Put = Box<dyn FnOnce() -> Result<(), Mistake>>;
 
 /// The files that a list is read from.
@@ -12,10 +12,10 @@ pub trait ListFiles: Send + Sync {
     /// Returns why the file of a text of a list can't be written, as far as that is known before.
     fn refusal(&self, list: &Subscribers, text: usize) -> Option<Mistake>;
 
-    /// Makes ready to replace the file of a text of a list, by its number, by one with this content. What can
-    /// fail fails here, as far as possible.
+    /// Makes ready to replace the files of texts of a list, each by its number, by ones with this content:
+    /// all or none. What can fail fails here, as far as possible.
     ///
     /// # Errors
-    /// If a file of the list is not as it was read any more, or if it can't be written.
-    fn prepare(&self, list: &Subscribers, text: usize, content: &str) -> Result<Put, Mistake>;
+    /// If a file of the list is not as it was read any more, or if one can't be written.
+    fn prepare(&self, list: &Subscribers, changed: &[(usize, &str)]) -> Result<Put, Mistake>;
 }

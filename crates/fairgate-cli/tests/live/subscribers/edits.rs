@@ -193,7 +193,7 @@ fn rates_of_a_node_stay() {
     );
     let source = "libreqos = { devices = \"ShapedDevices.csv\", network = \"network.json\" }";
     let place = Stage::new(source, "ShapedDevices.csv", &devices);
-    let nodes = "{\r\n\t\"Site\": {\"downloadBandwidthMbps\": 100, \"uploadBandwidthMbps\":100 , \"lat\": 1.0,\
+    let nodes = "{\r\n\t\"Site\": {\"downloadBandwidthMbps\": 100, \"uploadBandwidthMbps\":100 , \"lat\": 1,\
         \r\n\t\t\"children\": {\"AP/3\": {\"downloadBandwidthMbps\": 50.50, \
         \"uploadBandwidthMbps\": \"50\"}}}}\r\n";
     let path = place.folder.path().join("network.json");
@@ -285,5 +285,61 @@ fn rates_of_a_node_stay() {
     let run = place.start(&network);
     let document = place.ask("GET", "/v1/subscribers", "").json();
     assert_eq!(document["nodes"][1]["down_bps"], 40_000_000);
+    run.stop();
+}
+
+/// Subscribers of two files change together: in both files, or in none of them. A change that was interrupted
+/// between the two is finished by the next start.
+#[test]
+fn an_edit_is_in_all_files_or_in_none() {
+    let Some(_watched) = live("an_edit_is_in_all_files_or_in_none") else {
+        return;
+    };
+    let network = Network::build().unwrap();
+    let first = list(3, "home");
+    let place = Stage::new("file = \"lists\"", "lists/a.csv", &first);
+    let second_path = place.list.with_file_name("b.csv");
+    let second = "id,prefixes,plan,down\nb,192.0.2.7,home,\n".to_owned();
+    fs::write(&second_path, &second).unwrap();
+    let run = place.start(&network);
+    let both = |rate: &str| {
+        let each = json!([{"id": "2", "down": rate}, {"id": "b", "down": rate}]);
+        place.ask(
+            "PATCH",
+            "/v1/subscribers",
+            &json!({"subscribers": each}).to_string(),
+        )
+    };
+    let files = || [&place.list, &second_path].map(|file| fs::read_to_string(file).unwrap());
+    assert_eq!(both("3mbit").status, 200);
+    let edited = files();
+    assert!(edited[0].contains(",home,3mbit\n"), "{edited:?}");
+    assert_eq!(edited[1], second.replace("home,", "home,3mbit"));
+    // A file with another name can't be replaced.
+    let other = place.folder.path().join("other");
+    fs::hard_link(&second_path, &other).unwrap();
+    let revision = run.status().revision;
+    assert_eq!(both("4mbit").problem(), "refused");
+    assert_eq!((files(), run.status().revision), (edited.clone(), revision));
+    fs::remove_file(&other).unwrap();
+    assert_eq!(both("5mbit").status, 200);
+    let left = || fs::read_dir(place.list.parent().unwrap()).unwrap().count();
+    assert_eq!((taken_over(&run), left()), (0, 2));
+    run.stop();
+    // The machine has stopped when one of two had its name.
+    let found = second_path.metadata().unwrap();
+    fs::write(
+        place.list.with_file_name(".b.csv.fairgate"),
+        second.replace("home,", "home,7mbit"),
+    )
+    .unwrap();
+    let replaced = json!({
+        "path": second_path.canonicalize().unwrap(), "inode": found.ino(), "bytes": found.len(),
+        "changed_s": found.mtime(), "changed_ns": found.mtime_nsec(),
+    });
+    let note = json!({"schema": "fairgate.list-change/1", "files": [replaced]}).to_string();
+    fs::write(place.list.with_file_name(".fairgate-change"), note).unwrap();
+    let run = place.start(&network);
+    assert_eq!((place.own_rate("b"), left()), (json!("7mbit"), 2));
     run.stop();
 }

@@ -1,5 +1,5 @@
-//! Changes of a list, one subscriber or many at once. A list of files changes with one of its texts: it is
-//! what is read from the new text. So a run has what its files have.
+//! Changes of a list, one subscriber or many at once. A list of files changes with its texts: it is what is
+//! read from the new ones. So a run has what its files have.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -26,8 +26,18 @@ pub type LimitChanges = Vec<(String, Option<Limit>)>;
 pub struct Edited {
     /// The list.
     pub list: Subscribers,
-    /// The number of the text in [`Subscribers::texts`] that is another one than before, or a new one.
-    pub text: Option<usize>,
+    /// The numbers of the texts in [`Subscribers::texts`] that are other ones than before, or new ones.
+    pub texts: Vec<usize>,
+}
+
+/// A list whose texts are as they were.
+impl From<Subscribers> for Edited {
+    fn from(list: Subscribers) -> Edited {
+        Edited {
+            list,
+            texts: Vec::new(),
+        }
+    }
 }
 
 /// What messages call the documents of a client.
@@ -40,22 +50,13 @@ impl Subscribers {
     /// If a document has a mistake, or if the texts can't hold the change.
     pub fn with(&self, changes: Changes, registry: &Registry) -> Result<Edited, FileError> {
         if self.settings.source == Source::Api {
-            let list = self.with_entries(changes, registry)?;
-            return Ok(Edited { list, text: None });
+            return Ok(self.with_entries(changes, registry)?.into());
         }
         let edits = self.edits(changes)?;
         let rewritten = rewrite::rewritten(&self.settings.source, &self.texts, &edits);
-        let Some((number, content)) = rewritten.map_err(|refused| self.wrong(refused))? else {
-            return Ok(self.unchanged());
-        };
-        let mut texts = self.texts.to_vec();
-        texts[number].content = content;
-        let list = Subscribers::read_whole(self.settings.clone(), &texts, Some(self), registry)?;
-        self.is_as_wanted(&edits, &list)?;
-        Ok(Edited {
-            list,
-            text: Some(number),
-        })
+        let edited = self.of_texts(rewritten, registry)?;
+        self.is_as_wanted(&edits, &edited.list)?;
+        Ok(edited)
     }
 
     /// Returns the list after these changes of what subscribers get for a time. Limits that have ended are
@@ -79,8 +80,7 @@ impl Subscribers {
         let first = texts.first().map(|text| Path::new(&text.name));
         let is_folder = !matches!(&settings.source, Source::File(file) if first == Some(file));
         let Some(file) = settings.source.limits(is_folder) else {
-            let list = self.of_request(self.entries(), limits, registry)?;
-            return Ok(Edited { list, text: None });
+            return Ok(self.of_request(self.entries(), limits, registry)?.into());
         };
         let content = limits::written(&limits, limits::now_s());
         let place = limits::place(&texts).unwrap_or(texts.len());
@@ -94,7 +94,7 @@ impl Subscribers {
         let list = Subscribers::read_whole(settings, &texts, Some(self), registry)?;
         Ok(Edited {
             list,
-            text: Some(place),
+            texts: vec![place],
         })
     }
 
@@ -111,34 +111,35 @@ impl Subscribers {
     ) -> Result<Edited, FileError> {
         // One that is virtual shapes nothing.
         if self.list.nodes.iter().all(|node| node.name != name) {
-            return Ok(self.unchanged());
+            return Ok(self.clone().into());
         }
-        let rewritten =
-            rewrite::with_node(&self.texts, name, rates).map_err(|refused| self.wrong(refused))?;
-        let Some((number, content)) = rewritten else {
-            return Ok(self.unchanged());
-        };
-        let mut texts = self.texts.to_vec();
-        texts[number].content = content;
-        let list = Subscribers::read_whole(self.settings.clone(), &texts, Some(self), registry)?;
-        let found = list.list.nodes.iter().find(|node| node.name == name);
+        let edited = self.of_texts(rewrite::with_node(&self.texts, name, rates), registry)?;
+        let found = edited.list.list.nodes.iter().find(|node| node.name == name);
         let has = |(given, rate): (Option<u64>, u64)| given.is_none_or(|given| given == rate);
         if found.is_none_or(|node| !rates.into_iter().zip(node.rates).all(has)) {
             let message = format!("the file can't say what node `{name}` is to be");
             return Err(at(&self.source, 0..0, message, "change it in network.json"));
         }
-        Ok(Edited {
-            list,
-            text: Some(number),
-        })
+        Ok(edited)
     }
 
-    /// Returns this list, which a change leaves as it is.
-    fn unchanged(&self) -> Edited {
-        Edited {
-            list: self.clone(),
-            text: None,
+    /// Returns the list that is read from other texts.
+    fn of_texts(
+        &self,
+        rewritten: Result<Vec<rewrite::Rewritten>, rewrite::Refused>,
+        registry: &Registry,
+    ) -> Result<Edited, FileError> {
+        let rewritten = rewritten.map_err(|refused| self.wrong(refused))?;
+        if rewritten.is_empty() {
+            return Ok(self.clone().into());
         }
+        let (mut texts, mut numbers) = (self.texts.to_vec(), Vec::new());
+        for (number, content) in rewritten {
+            texts[number].content = content;
+            numbers.push(number);
+        }
+        let list = Subscribers::read_whole(self.settings.clone(), &texts, Some(self), registry)?;
+        Ok(Edited { list, texts: numbers })
     }
 
     /// Shows a mistake in one of the texts.
@@ -153,8 +154,7 @@ impl Subscribers {
     /// # Errors
     /// If the discipline refuses a rate.
     pub fn now(&self, registry: &Registry) -> Result<Edited, FileError> {
-        let list = Subscribers::read_whole(self.settings.clone(), &self.texts, Some(self), registry)?;
-        Ok(Edited { list, text: None })
+        Ok(Subscribers::read_whole(self.settings.clone(), &self.texts, Some(self), registry)?.into())
     }
 
     /// Returns when the next limit ends that holds in this list, seconds since 1970.
@@ -175,12 +175,9 @@ impl Subscribers {
         confirmed_removed: Option<u64>,
         registry: &Registry,
     ) -> Result<Edited, FileError> {
-        let Edited { list, text } = match self.settings.source {
+        let Edited { list, texts } = match self.settings.source {
             // The order is that of the request.
-            Source::Api => Edited {
-                list: self.of_request(entries, self.limits.clone(), registry)?,
-                text: None,
-            },
+            Source::Api => self.of_request(entries, self.limits.clone(), registry)?.into(),
             _ => {
                 let named: BTreeSet<&str> = entries.iter().map(|entry| entry.id.as_str()).collect();
                 let ids = self.list.subscribers.iter().map(|one| &one.id);
@@ -197,7 +194,7 @@ impl Subscribers {
                  the limit"
             )
         })?;
-        Ok(Edited { list, text })
+        Ok(Edited { list, texts })
     }
 
     /// Changes a list that has no file.
@@ -264,7 +261,8 @@ impl Subscribers {
     /// Refuses texts that would be read otherwise than it was asked for. No text should do that.
     fn is_as_wanted(&self, edits: &[Edit], list: &Subscribers) -> Result<(), FileError> {
         let now: BTreeMap<&str, &Subscriber> = list.by_identifier().collect();
-        let differs = |edit: &&Edit| now.get(edit.id.as_str()).map(|one| Entry::from(*one)) != edit.becomes;
+        let found = |edit: &Edit| now.get(edit.id.as_str()).map(|one| Entry::from(*one));
+        let differs = |edit: &&Edit| found(edit).map(sorted) != edit.becomes.clone().map(sorted);
         match edits.iter().find(differs) {
             None => Ok(()),
             Some(edit) => {
@@ -289,6 +287,12 @@ fn trimmed(entry: Entry) -> Entry {
         up_min: trim(entry.up_min),
         plan: trim(entry.plan),
     }
+}
+
+/// Returns a document with its addresses in a fixed order: columns and devices have an order of their own.
+fn sorted(mut entry: Entry) -> Entry {
+    entry.prefixes.sort_unstable();
+    entry
 }
 
 /// Checks documents of LibreQoS' circuits.

@@ -6,7 +6,7 @@ use fairgate_config::units::parse_rate;
 use fairgate_run_api::Entry;
 
 use super::{Edit, Edits, Replacement, added, lines_at_end, shown, values};
-use crate::subscribers::csv::{self, Record};
+use crate::subscribers::csv::{self, Field, Record};
 use crate::subscribers::fields::{Raw, mbit_text};
 use crate::subscribers::libreqos::Columns;
 use crate::subscribers::list::Subscriber;
@@ -117,18 +117,8 @@ fn change(
         let cells: Vec<(&str, String)> = match key {
             "name" => vec![("circuit name", values.join(""))],
             "prefixes" if rows.len() > 1 => {
-                let message = format!(
-                    "circuit `{}` has {} devices, and each has its own addresses",
-                    edit.id,
-                    rows.len()
-                );
-                let help = "change the addresses of its devices in ShapedDevices.csv";
-                return Err(Mistake::new(
-                    rows[0].span.clone(),
-                    message,
-                    "the first device",
-                    help,
-                ));
+                of_devices(content, columns, rows, edit, replaced)?;
+                continue;
             }
             "prefixes" => addresses(edit.becomes.as_ref()).to_vec(),
             key => {
@@ -141,12 +131,66 @@ fn change(
         };
         for row in rows {
             for (column, value) in &cells {
-                let Some(field) = columns.field(row, column) else {
-                    let message = format!("there is no column `{column}` for `{key}`");
-                    let help = "add it to the line of names, and a comma to each other line";
-                    return Err(Mistake::new(row.span.clone(), message, "no such column", help));
-                };
+                let field = cell(columns, row, column, key)?;
                 replaced.push(field.with(content, value));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns the cell of a column, in which the member `key` is.
+fn cell<'r, 't>(
+    columns: &Columns,
+    row: &'r Record<'t>,
+    column: &str,
+    key: &str,
+) -> Result<&'r Field<'t>, Mistake> {
+    columns.field(row, column).ok_or_else(|| {
+        let message = format!("there is no column `{column}` for `{key}`");
+        let help = "add it to the line of names, and a comma to each other line";
+        Mistake::new(row.span.clone(), message, "no such column", help)
+    })
+}
+
+/// Notes what changes in the addresses of a circuit with several devices: those that stay are left where they
+/// are, those that go are taken from the device that has them, and new ones are the first device's.
+fn of_devices(
+    content: &str,
+    columns: &Columns,
+    rows: &[&Record<'_>],
+    edit: &Edit,
+    replaced: &mut Vec<Replacement>,
+) -> Result<(), Mistake> {
+    let wanted = edit
+        .becomes
+        .as_ref()
+        .map(|entry| entry.prefixes.as_slice())
+        .unwrap_or_default();
+    let known = edit
+        .known
+        .as_ref()
+        .map(|entry| entry.prefixes.as_slice())
+        .unwrap_or_default();
+    for (place, row) in rows.iter().enumerate() {
+        for (column, is_six) in [("ipv4", false), ("ipv6", true)] {
+            let field = cell(columns, row, column, "prefixes")?;
+            let written = Raw::new(field.value.clone(), 0..0).parts();
+            let stays = |part: &&Raw| {
+                part.prefix()
+                    .is_ok_and(|prefix| wanted.contains(&prefix.to_string()))
+            };
+            let kept = written.iter().filter(stays).map(|part| part.text.as_str());
+            let is_new =
+                |prefix: &&String| place == 0 && prefix.contains(':') == is_six && !known.contains(prefix);
+            let new = wanted.iter().filter(is_new).map(|prefix| shown(prefix));
+            let becomes: Vec<&str> = kept.chain(new).collect();
+            if !becomes
+                .iter()
+                .copied()
+                .eq(written.iter().map(|part| part.text.as_str()))
+            {
+                replaced.push(field.with(content, &becomes.join(", ")));
             }
         }
     }

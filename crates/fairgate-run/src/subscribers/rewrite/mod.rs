@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   texts as they were read --+
-//!   edits --------------------+--> replaced ranges of one text --> its new content
+//!   edits --------------------+--> replaced ranges of each text --> its new content
 //! ```
 
 mod devices;
@@ -41,14 +41,13 @@ type Replacement = (Range<usize>, String);
 /// Why a change is not written: in which of the texts, if that is known, and what is wrong.
 pub(crate) type Refused = (usize, Mistake);
 
-/// Returns the number of the text that changes, and its new content. None if no text changes.
-pub(crate) fn rewritten(
-    source: &Source,
-    texts: &[Text],
-    edits: &[Edit],
-) -> Result<Option<(usize, String)>, Refused> {
+/// A text that changes: its number, and its new content.
+pub(crate) type Rewritten = (usize, String);
+
+/// Returns the texts that change.
+pub(crate) fn rewritten(source: &Source, texts: &[Text], edits: &[Edit]) -> Result<Vec<Rewritten>, Refused> {
     let edits: Edits = edits.iter().map(|edit| (edit.id.as_str(), edit)).collect();
-    let mut changed: Option<(usize, Vec<Replacement>)> = None;
+    let mut changed = Vec::new();
     let lists = limits::place(texts).unwrap_or(texts.len());
     for (number, text) in texts[..lists].iter().enumerate() {
         let content = text.content.as_str();
@@ -60,35 +59,28 @@ pub(crate) fn rewritten(
             _ => rows::replacements(content, &edits, is_last),
         };
         let replaced = replaced.map_err(|mistake| (number, mistake))?;
-        if replaced.is_empty() {
-            continue;
+        if !replaced.is_empty() {
+            changed.push((number, applied(content, replaced)));
         }
-        // A file is replaced as a whole or not at all; several of them are not.
-        if let Some((first, _)) = changed {
-            let message = format!(
-                "the change is for {} and {}, which are two files",
-                texts[first].name, text.name
-            );
-            let help = "change the subscribers of one file at a time, or put the list into one file";
-            return Err((number, Mistake::new(0..0, message, "the second file", help)));
-        }
-        changed = Some((number, replaced));
     }
-    Ok(changed.map(|(number, replaced)| (number, applied(&texts[number].content, replaced))))
+    Ok(changed)
 }
 
-/// Returns the number of the text that changes if a node of LibreQoS' network gets other rates, and its new
-/// content. None if no text changes.
+/// Returns the text that changes if a node of LibreQoS' network gets other rates.
 pub(crate) fn with_node(
     texts: &[Text],
     name: &str,
     rates: [Option<u64>; 2],
-) -> Result<Option<(usize, String)>, Refused> {
+) -> Result<Vec<Rewritten>, Refused> {
     let Some(text) = texts.get(NETWORK) else {
-        return Ok(None);
+        return Ok(Vec::new());
     };
     let replaced = nodes::replacements(&text.content, name, rates).map_err(|mistake| (NETWORK, mistake))?;
-    Ok((!replaced.is_empty()).then(|| (NETWORK, applied(&text.content, replaced))))
+    let is_changed = !replaced.is_empty();
+    Ok(is_changed
+        .then(|| (NETWORK, applied(&text.content, replaced)))
+        .into_iter()
+        .collect())
 }
 
 /// The edits by identifier.

@@ -48,8 +48,10 @@ pub(super) fn rate(text: &str) -> Option<String> {
 
 /// Makes changes, and returns the new content of the only text that changes.
 fn content(list: &Subscribers, changes: Changes) -> String {
-    let Edited { list: new, text } = list.with(changes, &Registry::builtin()).unwrap();
-    let changed = text.expect("a text changes");
+    let Edited { list: new, texts } = list.with(changes, &Registry::builtin()).unwrap();
+    let [changed] = texts[..] else {
+        panic!("{texts:?}");
+    };
     let others = |texts: &[Text]| -> Vec<Text> {
         let others = texts.iter().enumerate().filter(|(number, _)| *number != changed);
         others.map(|(_, text)| text.clone()).collect()
@@ -107,7 +109,10 @@ fn only_the_cells_that_change_are_written() {
         entry.prefixes = vec!["192.0.2.18".to_owned(), "192.0.2.19/32".to_owned()];
         entry.down = rate("300000kbit");
     });
-    assert_eq!(before.with(vec![same], &Registry::builtin()).unwrap().text, None);
+    assert_eq!(
+        before.with(vec![same], &Registry::builtin()).unwrap().texts,
+        [0; 0]
+    );
 }
 
 /// The trees and the numbers of the others stay as they are.
@@ -235,9 +240,9 @@ fn objects_change_in_their_places() {
     );
 }
 
-/// In a folder, one file changes. New ones are added to the last file.
+/// In a folder, those files change that have them. New ones are added to the last file.
 #[test]
-fn a_change_is_for_one_file() {
+fn a_change_is_for_the_files_that_have_it() {
     let texts = [
         text("lists/a.csv", "id,prefixes,plan,down\n1,10.0.0.1,home,\n"),
         text(
@@ -251,10 +256,22 @@ fn a_change_is_for_one_file() {
         content(&before, vec![one.clone()]),
         texts[0].content.replace("home,", "home,5mbit")
     );
-    let found = refused(&before, vec![one, two]);
+    let both = before.with(vec![one, two], &Registry::builtin()).unwrap();
+    assert_eq!(both.texts, [0, 1]);
+    let now: Vec<&str> = both
+        .list
+        .texts()
+        .iter()
+        .map(|text| text.content.as_str())
+        .collect();
     assert_eq!(
-        found,
-        ["lists/b.json:1:1: the change is for lists/a.csv and lists/b.json, which are two files"]
+        now,
+        [
+            texts[0].content.replace("home,", "home,5mbit"),
+            texts[1]
+                .content
+                .replace("\"home\"", "\"home\", \"down\": \"5mbit\""),
+        ]
     );
     let new = Entry {
         id: "3".to_owned(),
@@ -295,6 +312,32 @@ fn circuits_of_libreqos_change_in_their_lines() {
             "10,\"School, new\",12,Router 12,AP_A,,\"100.64.0.12, 100.64.9.0/24\",fd00::/56,50,20,200,60,"
         )
     );
+    // Those that stay are left at their device, and new ones are the first one's.
+    let moved = changed(&before, "2794", |entry| {
+        entry.prefixes = [
+            "100.64.0.70/32",
+            "2001:db8:0:600::/56",
+            "100.64.0.5/32",
+            "fd00::/56",
+        ]
+        .map(str::to_owned)
+        .into();
+    });
+    assert_eq!(
+        content(&before, vec![moved]),
+        DEVICES
+            .replace(
+                "\"100.64.0.5,100.64.8.0/24\",2001:db8:0:500::/56",
+                "\"100.64.0.5, 100.64.0.70\",fd00::/56"
+            )
+            .replace(",100.64.0.6,", ",,")
+    );
+    // Another order is no change.
+    let turned = changed(&before, "2794", |entry| entry.prefixes.reverse());
+    assert_eq!(
+        before.with(vec![turned], &Registry::builtin()).unwrap().texts,
+        [0; 0]
+    );
     let removed = content(&before, vec![("2794".to_owned(), None)]);
     let kept = |line: &&str| !line.starts_with("2794,");
     assert_eq!(
@@ -317,10 +360,6 @@ fn circuits_of_libreqos_change_in_their_lines() {
         format!("{DEVICES}12,Mill,12-2,Mill,,,100.64.0.99,,1,1,50,2.5,,\n")
     );
     let cases = [
-        (
-            changed(&before, "2794", |entry| entry.prefixes.clear()),
-            "ShapedDevices.csv:9:1: circuit `2794` has 2 devices, and each has its own addresses",
-        ),
         (
             changed(&before, "1", |entry| entry.plan = Some("home".to_owned())),
             "the request:1:1: `plan` is `home`, but circuits of LibreQoS have no plan",
@@ -356,8 +395,8 @@ fn a_limit_holds_for_a_time() {
         ("18".to_owned(), limit(Some(5_000_000), now + 600)),
         ("19".to_owned(), limit(Some(900_000_000), now + 60)),
     ];
-    let Edited { list: limited, text } = before.with_limits(changes, &registry).unwrap();
-    assert_eq!((text, limited.texts().len()), (Some(1), 2));
+    let Edited { list: limited, texts } = before.with_limits(changes, &registry).unwrap();
+    assert_eq!((texts, limited.texts().len()), (vec![1], 2));
     assert_eq!(limited.texts()[0], before.texts()[0]);
     assert_eq!(limited.texts()[1].name, ".list.csv.limits");
     let rates = |list: &Subscribers, id: &str| {
@@ -384,10 +423,10 @@ fn a_limit_holds_for_a_time() {
     let again = read_with(before.settings().clone(), limited.texts(), None).unwrap();
     assert_eq!(again.list(), limited.list());
     let faster = changed(&limited, "18", |entry| entry.up = rate("60mbit"));
-    let Edited { list: edited, text } = limited.with(vec![faster], &registry).unwrap();
+    let Edited { list: edited, texts } = limited.with(vec![faster], &registry).unwrap();
     assert_eq!(
-        (text, edited.texts()[1].clone()),
-        (Some(0), limited.texts()[1].clone())
+        (texts, edited.texts()[1].clone()),
+        (vec![0], limited.texts()[1].clone())
     );
     assert_eq!(rates(&edited, "18").0, 5_000_000);
     // What has ended is not there any more, and is forgotten with the next change.
@@ -429,8 +468,8 @@ fn rates_of_a_node_change_in_their_places() {
     let registry = Registry::builtin();
     let before = circuits(DEVICES);
     let with = |name: &str, rates| before.with_node(name, rates, &registry).unwrap();
-    let Edited { list, text: changed } = with("AP_9", [Some(130_000_000), Some(62_500_000)]);
-    assert_eq!(changed, Some(1));
+    let Edited { list, texts } = with("AP_9", [Some(130_000_000), Some(62_500_000)]);
+    assert_eq!(texts, [1]);
     let expected = NETWORK
         .replace("120.5,", "130,")
         .replace("\"uploadBandwidthMbps\":60,", "\"uploadBandwidthMbps\":62.5,");
@@ -441,7 +480,7 @@ fn rates_of_a_node_change_in_their_places() {
     assert_eq!(list.numbers(), before.numbers());
     assert_eq!(list.list().subscribers, before.list().subscribers);
     // What is the same already is not written.
-    assert_eq!(with("AP_9", [Some(120_500_000), None]).text, None);
+    assert_eq!(with("AP_9", [Some(120_500_000), None]).texts, [0; 0]);
     // A rate as text, a name with an escape, a member that is given twice: the last one counts.
     let odd = "{\"AP \\u0041\" : {\"uploadBandwidthMbps\": \"50\",\"downloadBandwidthMbps\":1,\r\n\
                \"downloadBandwidthMbps\":\t20.50 , \"x\": [\"uploadBandwidthMbps\", 7]}}\r\n";
@@ -465,7 +504,7 @@ fn rates_of_a_node_change_in_their_places() {
     assert_eq!(
         own.with_node("AP A", [Some(1_000_000), None], &registry)
             .unwrap()
-            .text,
-        None
+            .texts,
+        [0; 0]
     );
 }

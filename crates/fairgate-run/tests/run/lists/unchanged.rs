@@ -247,7 +247,7 @@ proptest! {
         let is_changed = new.iter().any(Option::is_some);
         let expected = network(&nodes, None, &(which, new));
         prop_assert_eq!(&edited.list.texts()[1].content, &expected);
-        prop_assert_eq!(edited.text, is_changed.then_some(1));
+        prop_assert_eq!(edited.texts, is_changed.then_some(1).into_iter().collect::<Vec<_>>());
         let again = read_with(before.settings().clone(), edited.list.texts(), None).unwrap();
         prop_assert_eq!(again.list(), edited.list.list());
     }
@@ -313,6 +313,54 @@ proptest! {
             let is_changed = changes.iter().any(|(other, _)| *other == id.to_string());
             prop_assert!(is_changed || new.contains(object), "{new}");
         }
+    }
+
+    /// Addresses of a circuit with several devices: those that stay are where they were, those that go are
+    /// nowhere, and new ones are at the first device. All else of its lines stays.
+    #[test]
+    fn addresses_stay_at_their_devices(
+        devices in vec((0..4u8, 0..3u8), 1..5),
+        stays in any::<[bool; 32]>(),
+        new in 0..3u8,
+        end in select(&["\n", "\r\n"]),
+    ) {
+        let four = |device: usize, one: u8| format!("10.{device}.{one}.0/24");
+        let six = |device: usize, one: u8| format!("fd00:{device}:{one}::/48");
+        let of = |count: u8, address: &dyn Fn(u8) -> String| (0..count).map(address).collect::<Vec<_>>();
+        let of_device = |(device, (fours, sixes)): (usize, &(u8, u8))| {
+            [of(*fours, &|one| four(device, one)), of(*sixes, &|one| six(device, one))]
+        };
+        let all: Vec<[Vec<String>; 2]> = devices.iter().enumerate().map(of_device).collect();
+        // A cell keeps its quotation marks.
+        let cell = |before: &[String], now: &[String]| match before.len().max(now.len()) {
+            0 | 1 => now.concat(),
+            _ => format!("\"{}\"", now.join(", ")),
+        };
+        let line = |(device, now): (usize, &[Vec<String>; 2])| {
+            let [four, six] = [0, 1].map(|family| cell(&all[device][family], &now[family]));
+            format!("c,{four},{six} ,1,1,20,10,{device}{end}")
+        };
+        let text = |now: &[[Vec<String>; 2]]| {
+            let lines: String = now.iter().enumerate().map(line).collect();
+            format!("{},Device ID{end}# x{end}{lines}", NO_DEVICE.trim_end())
+        };
+        let before = circuits(&text(&all));
+        let mut expected = all.clone();
+        let mut number = 0;
+        for prefixes in expected.iter_mut().flatten() {
+            prefixes.retain(|_| {
+                number += 1;
+                stays[number % 32]
+            });
+        }
+        let kept: Vec<String> = expected.iter().flatten().flatten().rev().cloned().collect();
+        let added = of(new, &|one| four(9, one));
+        expected[0][0].extend(added.clone());
+        let change = changed(&before, "c", |entry| entry.prefixes = [kept, added].concat());
+        // One device has its addresses in the order that is asked for.
+        prop_assume!(devices.len() > 1);
+        let edited = before.with(vec![change], &Registry::builtin()).unwrap();
+        prop_assert_eq!(&edited.list.texts()[0].content, &text(&expected));
     }
 
     /// The same of circuits, whose other columns stay in the lines that change, too.
