@@ -5,8 +5,8 @@
 //!                                                        '-- a start from here on gives them the names
 //! ```
 //!
-//! While there is no note, no file has changed. From then on all of them change: the next start of the run does
-//! what is left. A file that somebody else has changed meanwhile stays as it is.
+//! While there is no note, no file has changed. From then on all of them change: the next start of the run
+//! does what is left. A file that somebody else has changed meanwhile stays as it is.
 
 use std::ffi::OsStr;
 use std::fs::Metadata;
@@ -90,8 +90,8 @@ impl Drop for Note {
     }
 }
 
-/// Does what is left of an interrupted change of these files, which are in the folder of a list. Returns those
-/// that have changed.
+/// Does what is left of an interrupted change of these files, which are in the folder of a list. Returns
+/// those that have changed.
 pub(super) fn finish(folder: &Path, files: &[PathBuf]) -> io::Result<Vec<PathBuf>> {
     let folder = Folder::open(folder)?;
     let document: Document = match folder.open_file(OsStr::new(NOTE)) {
@@ -145,8 +145,8 @@ mod tests {
                 }
                 let draft = |file: &PathBuf| {
                     let (folder, name) = Folder::end_of(file).unwrap();
-                    let found = file.metadata().unwrap();
-                    Draft::write(folder, name, Some(found.clone()), found, "new").unwrap()
+                    let like = fs::File::open(file).unwrap();
+                    Draft::write(folder, name, like.metadata().ok(), like, "new").unwrap()
                 };
                 let drafts: Vec<Draft> = files.iter().map(draft).collect();
                 if has_note {

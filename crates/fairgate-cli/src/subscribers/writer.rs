@@ -4,8 +4,8 @@
 //! whole, also after a crash. It belongs to whom the old one belonged, with the same permissions. If that
 //! can't be, nothing is written: LibreQoS or an editor might not be able to use it any more.
 
-use std::ffi::{OsStr, OsString};
-use std::fs::Metadata;
+use std::ffi::OsString;
+use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -91,7 +91,7 @@ struct Found {
     name: OsString,
     /// What is there. None: nothing yet.
     found: Option<Metadata>,
-    like: Metadata,
+    like: File,
     before: Option<String>,
 }
 
@@ -101,17 +101,13 @@ impl Found {
         let path = path(list, text)?;
         let unwritten = |error: io::Error| unwritten(&path, &error);
         let (folder, name) = Folder::end_of(&path).map_err(unwritten)?;
-        let found = known
-            .map(|_| open(&folder, &name))
-            .transpose()
-            .map_err(unwritten)?;
         // A new file is as the list beside it.
-        let like = match &found {
-            Some(found) => found.clone(),
-            None => files::paths(&list.settings().source)[0]
-                .metadata()
-                .map_err(unwritten)?,
+        let like = match known {
+            Some(_) => folder.open_file(&name),
+            None => File::open(&files::paths(&list.settings().source)[0]),
         };
+        let like = like.map_err(unwritten)?;
+        let found = known.map(|_| like.metadata()).transpose().map_err(unwritten)?;
         Ok(Found {
             before: known.map(|text| text.content.clone()),
             path,
@@ -173,10 +169,6 @@ fn path(list: &Subscribers, text: usize) -> Result<PathBuf, Mistake> {
         }
         None => files::limits(source, &texts).ok_or_else(|| has_changed(name)),
     }
-}
-
-fn open(folder: &Folder, name: &OsStr) -> io::Result<Metadata> {
-    folder.open_file(name)?.metadata()
 }
 
 /// Refuses if a file of the list has changed since it was read.

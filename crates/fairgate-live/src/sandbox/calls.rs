@@ -200,6 +200,15 @@ mod filtered {
         libc::SYS_renameat2,
     ];
 
+    /// To give it the group and the attributes, among them the access list, of the one that it replaces.
+    const KEEPING: &[c_long] = &[
+        libc::SYS_fchown,
+        libc::SYS_fgetxattr,
+        libc::SYS_flistxattr,
+        libc::SYS_fremovexattr,
+        libc::SYS_fsetxattr,
+    ];
+
     /// The families of sockets that a run opens after its start. Those of the endpoints are open.
     const FAMILIES: [i32; 4] = [libc::AF_UNIX, libc::AF_NETLINK, libc::AF_PACKET, libc::AF_XDP];
 
@@ -328,8 +337,7 @@ mod filtered {
             rules.extend(REPLACING.iter().map(|call| (*call, Vec::new())));
         }
         if !later.written.is_empty() {
-            // The new file gets the group of the old one, if this user is a member of it.
-            rules.insert(libc::SYS_fchown, Vec::new());
+            rules.extend(KEEPING.iter().map(|call| (*call, Vec::new())));
         }
         Ok(rules)
     }

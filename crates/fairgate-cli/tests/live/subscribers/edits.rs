@@ -26,6 +26,7 @@ fn an_edit_stays() {
     let content = content.replace(",home\r\n", ",home,\r\n");
     let place = Stage::new("file = \"list.csv\"", "list.csv", &content);
     fs::set_permissions(&place.list, fs::Permissions::from_mode(0o640)).unwrap();
+    xattr::set(&place.list, "user.comment", b"ours").unwrap();
     let run = place.start(&network);
     let file = || fs::read_to_string(&place.list).unwrap();
     place.patches("5", &json!({"down": "3mbit"}));
@@ -33,6 +34,7 @@ fn an_edit_stays() {
     let edited = content.replace(row, &format!("{row}3mbit"));
     assert_eq!(file(), edited);
     assert_eq!(place.list.metadata().unwrap().mode() & 0o7777, 0o640);
+    assert_eq!(xattr::get(&place.list, "user.comment").unwrap().unwrap(), b"ours");
     let left: Vec<_> = fs::read_dir(place.folder.path())
         .unwrap()
         .map(|file| file.unwrap().file_name())

@@ -19,7 +19,7 @@ pub use fairgate::harmless::{name, text as harmless};
 pub use fairgate_config::folder::create;
 pub use tables::{Table, page_table, page_width, table, table_text, wrap};
 pub use target::replace;
-pub use target::{Target, Targets, Unwritten, remove};
+pub use target::{Target, Targets, Unwritten, keep_attributes, remove};
 
 /// How a command prints its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

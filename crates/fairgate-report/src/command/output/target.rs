@@ -313,7 +313,7 @@ fn named(draft: &File, folder: &Path) -> io::Result<(File, tempfile::TempPath)> 
 }
 
 /// Copies owner, mode and extended attributes (which include access lists) to `file`.
-fn keep_attributes(of: &File, file: &File) -> io::Result<()> {
+pub fn keep_attributes(of: &File, file: &File) -> io::Result<()> {
     let (kept, own) = (of.metadata()?, file.metadata()?);
     if (kept.uid(), kept.gid()) != (own.uid(), own.gid()) {
         fchown(file, Some(kept.uid()), Some(kept.gid()))?;
