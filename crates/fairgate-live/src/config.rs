@@ -268,11 +268,14 @@ impl Plan {
         let mut available = available / trees;
         let mut too_large = Vec::new();
         for (side, queue) in self.queues.iter().enumerate() {
-            let (needed, problem) = match running.map(|plan| &plan.queues[side]) {
-                None => (queue.memory(), queue.too_large_for(available)),
-                Some(old) => (queue.memory_beside(old), queue.too_large_beside(old, available)),
-            };
-            too_large.extend(problem);
+            let old = running.map(|plan| &plan.queues[side]);
+            let needed = old.map_or_else(|| queue.memory(), |old| queue.memory_beside(old));
+            if needed > available {
+                too_large.extend(match old {
+                    None => queue.too_large_for(available),
+                    Some(old) => queue.too_large_beside(old, available),
+                });
+            }
             available = available.saturating_sub(needed);
         }
         FileError::unless_empty(too_large)

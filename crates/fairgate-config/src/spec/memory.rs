@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{ClassSpec, Spec};
+use super::Spec;
 use crate::error::Problem;
 use crate::units;
 
@@ -45,19 +45,16 @@ impl Spec {
             true => 0,
             false => self.own_memory(),
         };
-        let before: BTreeMap<u16, ClassSpec<'_>> = running
-            .classes()
-            .into_iter()
-            .map(|class| (class.minor, class))
-            .collect();
-        self.classes().into_iter().fold(own, |sum, class| {
-            let tree = match (class.tree, before.get(&class.minor)) {
-                (Some(tree), Some(ClassSpec { tree: Some(old), .. })) => tree.memory_beside(old),
+        let before: BTreeMap<u16, Option<&Spec>> =
+            running.trees().map(|(minor, _, tree)| (minor, tree)).collect();
+        self.trees().fold(own, |sum, (minor, count, tree)| {
+            let tree = match (tree, before.get(&minor)) {
+                (Some(tree), Some(Some(old))) => tree.memory_beside(old),
                 (Some(tree), _) => tree.memory(),
                 (None, Some(_)) => 0,
                 (None, None) => NODE,
             };
-            sum.saturating_add(u64::from(class.count()).saturating_mul(tree))
+            sum.saturating_add(count.saturating_mul(tree))
         })
     }
 
@@ -94,9 +91,7 @@ impl Spec {
 
     /// Returns for each class the number of equal classes and the tree in it; or the inner discipline.
     fn classes_in_all(&self) -> impl Iterator<Item = (u64, Option<&Spec>)> {
-        self.classes()
-            .into_iter()
-            .map(|class| (u64::from(class.count()), class.tree))
+        self.trees().map(|(_, count, tree)| (count, tree))
     }
 
     /// Returns the memory of the root without that of its classes.

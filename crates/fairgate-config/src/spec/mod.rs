@@ -315,6 +315,17 @@ impl Spec {
         })
     }
 
+    /// Returns the number of each class, how many equal ones there are of it, and the tree in it. It does not
+    /// gather the parameters, which takes long for thousands of classes.
+    fn trees(&self) -> Box<dyn Iterator<Item = (u16, u64, Option<&Spec>)> + '_> {
+        if !self.entry.about().children.are_classes() {
+            return Box::new(self.children.iter().map(|tree| (INNER, 1, Some(tree))));
+        }
+        let count = |class: &ClassSettings| class.template.as_ref().map_or(1, |template| template.count);
+        let trees = self.classes_and_trees();
+        Box::new(trees.map(move |(class, tree)| (class.minor, count(class).into(), tree)))
+    }
+
     /// Returns how a run estimates the rate of the root.
     pub fn estimator(&self) -> Option<Estimator> {
         self.estimators.own

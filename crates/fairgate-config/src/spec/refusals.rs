@@ -1,5 +1,7 @@
 //! Checks of valid descriptions that can't work in a live data plane.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use fairgate::classify::{Field, Filter};
@@ -140,20 +142,33 @@ impl Spec {
     }
 
     /// Returns the results of `find` for this tree and all trees in it. `find` gets each discipline and its
-    /// path in words.
+    /// path in words. Of copies that share their parts, as thousands of classes do, it gets the first one
+    /// alone if that has no problem.
     fn gather(&self, find: &mut dyn FnMut(&Spec, &str) -> Vec<Problem>) -> Vec<Problem> {
         let mut found = Vec::new();
+        let mut fine = BTreeSet::new();
         self.walk(&mut Vec::new(), &mut |tree, path| {
-            found.extend(find(tree, &shown(path)));
+            let parts = (
+                tree.discipline(),
+                Arc::as_ptr(&tree.settings),
+                Arc::as_ptr(&tree.children),
+            );
+            if !fine.contains(&parts) {
+                let problems = find(tree, &shown(path));
+                if problems.is_empty() {
+                    fine.insert(parts);
+                }
+                found.extend(problems);
+            }
         });
         found
     }
 
     fn walk(&self, path: &mut Vec<u16>, visit: &mut dyn FnMut(&Spec, &[u16])) {
         visit(self, path);
-        for class in self.classes() {
-            if let Some(tree) = class.tree {
-                path.push(class.minor);
+        for (minor, _, tree) in self.trees() {
+            if let Some(tree) = tree {
+                path.push(minor);
                 tree.walk(path, visit);
                 path.pop();
             }

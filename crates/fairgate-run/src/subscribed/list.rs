@@ -58,13 +58,23 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// Returns a plan with the trees of a list.
+    /// Returns the running plan, which has the trees of this list, with those of another one.
     pub(super) fn planned(&self, list: &List, plan: &Plan) -> Plan {
         let mut plan = plan.clone();
-        for (side, tree) in self.sides.into_iter().zip(list.trees()) {
-            plan.queues[side] = tree.clone();
+        for (tree, side) in self.sides.into_iter().enumerate() {
+            plan.queues[side] = list.trees()[tree].clone();
+            // Those of thousands of classes are not made again.
+            if !list.has_names_of(&self.subscribers, tree) {
+                plan.class_names[side] = list.names(tree).collect();
+            }
         }
-        self.name_classes(list, &mut plan);
+        plan
+    }
+
+    /// Returns a plan with the trees of this list, whatever it has.
+    pub(super) fn put_back(&self, plan: &Plan) -> Plan {
+        let mut plan = self.planned(&self.subscribers, plan);
+        self.name_classes(&self.subscribers, &mut plan);
         plan
     }
 

@@ -120,7 +120,7 @@ impl SubscribedRun {
                 Ok(plan)
             },
             || pending.take().map_or(Ok(()), |put| put()),
-            |plan| page.planned(before, plan),
+            |plan| page.put_back(plan),
         )?;
         if let Some(list) = new {
             self.list.replace(Page {

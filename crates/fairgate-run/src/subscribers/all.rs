@@ -169,9 +169,8 @@ impl Subscribers {
         limits: Limits,
         registry: &Registry,
     ) -> Result<Subscribers, FileError> {
-        check::identifiers(&read, &mut texts);
         let known = before.map(|before| &before.list);
-        check::prefixes_are_apart(&read, known, &mut texts);
+        check::all_apart(&read, known, &mut texts);
         let unnamed = || Arc::new(NamedSource::new("the subscribers", String::new()));
         let source = texts.source(0).unwrap_or_else(unnamed);
         // What is wrong with the whole is shown where it was changed.
@@ -203,7 +202,10 @@ impl Subscribers {
         if has_mistakes {
             return Err(refused(texts));
         }
-        match trees::trees(&settings, &list, &numbers, &source, registry) {
+        let known = before
+            .filter(|before| before.settings == settings && before.numbers == numbers)
+            .map(|before| (&before.list, &before.trees));
+        match trees::trees(&settings, &list, &numbers, known, &source, registry) {
             Ok(trees) => Ok(Subscribers {
                 settings,
                 list,
@@ -250,6 +252,13 @@ impl Subscribers {
     /// Returns what the classes of a direction are called.
     pub fn names(&self, side: usize) -> impl Iterator<Item = (u16, ClassName)> {
         names::names(&self.settings, &self.list, &self.numbers, side)
+    }
+
+    /// Returns whether another list calls the classes of a direction the same.
+    pub(crate) fn has_names_of(&self, other: &Subscribers, side: usize) -> bool {
+        self.settings == other.settings
+            && self.numbers == other.numbers
+            && names::are_same(&self.list, &other.list, side)
     }
 
     /// Returns what each subscriber gets, by its identifier.

@@ -166,6 +166,21 @@ pub(crate) fn identifiers(all: &[Read], texts: &mut Texts) {
     }
 }
 
+/// Checks that identifiers are given once, and that no two prefixes overlap. A list that has those of the one
+/// `before`, which was checked, is not checked again.
+pub(crate) fn all_apart(all: &[Read], before: Option<&List>, texts: &mut Texts) {
+    let is_same = |(read, known): (&Read, &Subscriber)| {
+        read.subscriber.id == known.id && read.subscriber.prefixes == known.prefixes
+    };
+    let are_same = before.is_some_and(|before| {
+        before.subscribers.len() == all.len() && all.iter().zip(&before.subscribers).all(is_same)
+    });
+    if !are_same {
+        identifiers(all, texts);
+        prefixes_are_apart(all, before, texts);
+    }
+}
+
 /// Returns the first and the last address of a prefix as numbers, those of IPv4 apart from those of IPv6.
 fn bounds(prefix: &Prefix) -> (bool, u128, u128) {
     let (is_six, first, bits) = match prefix.address() {
@@ -197,7 +212,7 @@ pub(crate) fn overlaps<'p>(prefixes: impl IntoIterator<Item = &'p Prefix>) -> Ve
 }
 
 /// Reports prefixes that overlap. If one of the two was there `before`, the mistake is at the other one.
-pub(crate) fn prefixes_are_apart(all: &[Read], before: Option<&List>, texts: &mut Texts) {
+fn prefixes_are_apart(all: &[Read], before: Option<&List>, texts: &mut Texts) {
     let owners: Vec<(&Read, usize)> = all
         .iter()
         .flat_map(|read| (0..read.subscriber.prefixes.len()).map(move |place| (read, place)))

@@ -2,10 +2,28 @@
 
 use fairgate_run_api::{ClassName, SubscriberName};
 
-use super::list::{List, Subscriber};
+use super::list::{List, Node, Subscriber};
 use super::numbers::{LINE, NEIGHBOURS, Numbers, OTHERS};
 use super::section::Settings;
 use super::trees::NEIGHBOURS_MOST;
+
+/// Returns whether two lists with the same settings and numbers call all classes of a direction the same: all
+/// that [`names`] looks at.
+pub(crate) fn are_same(one: &List, other: &List, side: usize) -> bool {
+    let is_same_node = |(one, other): (&Node, &Node)| {
+        (&one.name, &one.above, one.rates[side]) == (&other.name, &other.above, other.rates[side])
+    };
+    let is_same = |(one, other): (&Subscriber, &Subscriber)| {
+        one.rates[side].most == other.rates[side].most
+            && one.limit == other.limit
+            && (&one.id, &one.name, &one.plan, &one.node)
+                == (&other.id, &other.name, &other.plan, &other.node)
+    };
+    one.nodes.len() == other.nodes.len()
+        && one.subscribers.len() == other.subscribers.len()
+        && one.nodes.iter().zip(&other.nodes).all(is_same_node)
+        && one.subscribers.iter().zip(&other.subscribers).all(is_same)
+}
 
 /// Names each class of a direction.
 pub(crate) fn names<'l>(

@@ -2,6 +2,7 @@
 //! of one leaves the classes of all others as they are.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::list::List;
 
@@ -23,8 +24,8 @@ pub const MOST: usize = (u16::MAX - FIRST) as usize + 1;
 /// The numbers of the classes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Numbers {
-    nodes: BTreeMap<String, u16>,
-    subscribers: BTreeMap<String, u16>,
+    nodes: Arc<BTreeMap<String, u16>>,
+    subscribers: Arc<BTreeMap<String, u16>>,
 }
 
 /// More nodes and subscribers than there are numbers.
@@ -42,17 +43,25 @@ impl Numbers {
         }
         let nodes = list.nodes.iter().map(|node| node.name.as_str());
         let subscribers = list.subscribers.iter().map(|subscriber| subscriber.id.as_str());
-        let mut numbers = Numbers {
-            nodes: kept(nodes.clone(), &before.nodes),
-            subscribers: kept(subscribers.clone(), &before.subscribers),
-        };
-        let taken: BTreeSet<u16> = numbers.all().collect();
+        let are_same = count == before.nodes.len() + before.subscribers.len()
+            && nodes.clone().all(|name| before.nodes.contains_key(name))
+            && subscribers.clone().all(|id| before.subscribers.contains_key(id));
+        if are_same {
+            return Ok(before.clone());
+        }
+        let mut of_nodes = kept(nodes.clone(), &before.nodes);
+        let mut of_subscribers = kept(subscribers.clone(), &before.subscribers);
+        let taken: BTreeSet<u16> = of_nodes
+            .values()
+            .chain(of_subscribers.values())
+            .copied()
+            .collect();
         let left: BTreeSet<u16> = before.all().filter(|number| !taken.contains(number)).collect();
         let unused = (FIRST..=u16::MAX).filter(|number| !taken.contains(number) && !left.contains(number));
         let mut free = unused.chain(left.iter().copied());
         for (names, map) in [
-            (nodes.collect::<Vec<_>>(), &mut numbers.nodes),
-            (subscribers.collect(), &mut numbers.subscribers),
+            (nodes.collect::<Vec<_>>(), &mut of_nodes),
+            (subscribers.collect(), &mut of_subscribers),
         ] {
             for name in names {
                 if !map.contains_key(name) {
@@ -61,7 +70,10 @@ impl Numbers {
                 }
             }
         }
-        Ok(numbers)
+        Ok(Numbers {
+            nodes: of_nodes.into(),
+            subscribers: of_subscribers.into(),
+        })
     }
 
     /// Returns the class of a subscriber.

@@ -28,7 +28,7 @@ use fairgate_config::{Assembly, Branch, FileError, Registry, Spec, Value};
 use miette::NamedSource;
 
 use super::fields::LEAST;
-use super::list::{DOWN, List, Subscriber};
+use super::list::{DOWN, List, Node, Subscriber};
 use super::numbers::{LINE, NEIGHBOURS, Numbers, OTHERS};
 use super::section::{Burst, Settings, Shaper};
 
@@ -71,15 +71,20 @@ impl From<ConfigError> for Refused {
     }
 }
 
-/// Makes the trees, down and up.
+/// Makes the trees, down and up. `known` are a list and the trees that it has with the same settings and
+/// numbers: what is the same in both lists is not made again.
 pub(crate) fn trees(
     settings: &Settings,
     list: &List,
     numbers: &Numbers,
+    known: Option<(&List, &[Spec; 2])>,
     source: &Arc<NamedSource<String>>,
     registry: &Registry,
 ) -> Result<[Spec; 2], Refused> {
-    let direction = |side| {
+    let direction = |side: usize| {
+        if let Some((_, trees)) = known.filter(|(before, _)| is_shaped_equally(before, list, side)) {
+            return Ok(trees[side].clone());
+        }
         let maker = Maker {
             settings,
             list,
@@ -93,6 +98,27 @@ pub(crate) fn trees(
         maker.tree(source, registry)
     };
     Ok([direction(0)?, direction(1)?])
+}
+
+/// Returns whether two lists give the same tree of a direction: all of a subscriber or a node that
+/// [`Maker::tree`] looks at.
+fn is_shaped_equally(one: &List, other: &List, side: usize) -> bool {
+    let is_same_node = |(one, other): (&Node, &Node)| {
+        (&one.name, &one.above, one.rates[side]) == (&other.name, &other.above, other.rates[side])
+    };
+    let is_same = |(one, other): (&Subscriber, &Subscriber)| {
+        one.id == other.id
+            && one.rates[side] == other.rates[side]
+            && one.prefixes == other.prefixes
+            && one.plan == other.plan
+            && one.node == other.node
+            && one.leaves[side] == other.leaves[side]
+            && one.limit.is_some() == other.limit.is_some()
+    };
+    one.nodes.len() == other.nodes.len()
+        && one.subscribers.len() == other.subscribers.len()
+        && one.nodes.iter().zip(&other.nodes).all(is_same_node)
+        && one.subscribers.iter().zip(&other.subscribers).all(is_same)
 }
 
 struct Maker<'a> {
