@@ -15,11 +15,15 @@ mod foreign;
 #[cfg(feature = "live")]
 mod last_good;
 #[cfg(feature = "live")]
+mod lines;
+#[cfg(feature = "live")]
 mod log;
 #[cfg(feature = "live")]
 mod remote;
 #[cfg(feature = "live")]
 mod service;
+#[cfg(feature = "live")]
+mod splice;
 #[cfg(feature = "live")]
 mod subscribers;
 #[cfg(feature = "live")]

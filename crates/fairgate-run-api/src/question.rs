@@ -55,7 +55,10 @@ pub enum Question {
     /// To keep the change that waits for its confirmation. It is answered by [`Answer::Revision`].
     Confirm,
     /// To read the configuration again, as after SIGHUP. It is answered by [`Answer::Changed`].
-    Reload,
+    Reload {
+        /// Why, for the log and for the versions of the file.
+        because: Option<String>,
+    },
     /// To reserve a rate and a delay. It is answered by [`Answer::Reservations`].
     Reserve(Reserve),
     /// The flows that had packets in the last minute: it is answered by [`Answer::Flows`]. The first answer

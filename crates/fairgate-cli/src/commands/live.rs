@@ -4,8 +4,8 @@ use clap::Subcommand;
 use fairgate_config::Registry;
 
 use crate::commands::{
-    change, check, diff, doctor, dummynet, flows, import_file, packets, pf, record, reload, reserve, run,
-    show, status, stop, subscribers, tc, testbed, top, tune,
+    change, check, diff, doctor, dummynet, flows, import_file, packets, pf, record, reload, reserve,
+    rollback, run, show, status, stop, subscribers, tc, testbed, top, tune,
 };
 use crate::failure::{Failure, Outcome};
 use crate::output::Format;
@@ -25,6 +25,7 @@ pub(crate) enum Live {
     Queue(change::QueueArgs),
     Change(change::Args),
     Reload(reload::Args),
+    Rollback(rollback::Args),
     Stop(stop::Args),
     Diff(diff::Args),
     Subscribers(subscribers::Args),
@@ -54,6 +55,7 @@ impl Live {
             Live::Queue(args) => change::queue(&args.words, format),
             Live::Change(args) => change::run(&args, format),
             Live::Reload(args) => reload::run(args, format),
+            Live::Rollback(args) => rollback::run(&args, registry, format),
             Live::Stop(args) => stop::run(args, format),
             Live::Diff(args) => diff::run(&args, registry, format),
             Live::Subscribers(args) => subscribers::run(&args, registry, format),

@@ -37,6 +37,8 @@ pub(crate) mod reload;
 #[cfg(feature = "live")]
 pub(crate) mod reserve;
 #[cfg(feature = "live")]
+pub(crate) mod rollback;
+#[cfg(feature = "live")]
 pub(crate) mod run;
 pub(crate) mod schema;
 #[cfg(feature = "live")]
@@ -91,6 +93,7 @@ Examples:
   fairgate subscribers diff isp.toml   what a list of subscribers would change
   fairgate subscribers set --plan home down=50mbit   change subscribers, one or many at once
   fairgate reload                   the file is read again, and its trees forward
+  fairgate rollback home.toml       the versions that have forwarded; return to one of them
   fairgate stop                     end it; also what `run --detach` has left in the kernel
   fairgate reserve list             rates and delays promised to flows; also add, refresh, withdraw
   fairgate record -o evening.csv    rates, delays, backlogs and drops of a run, every 400 ms

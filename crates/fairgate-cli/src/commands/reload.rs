@@ -16,12 +16,17 @@ use crate::remote::{failed, only_socket};
 Examples:
   fairgate reload                             the only run of this machine
   fairgate reload --socket /run/fairgate/home.sock
+  fairgate reload --because 'a new line, ticket 17'
 
 The exit code is 2 if the file was refused: the run continues unchanged. Like SIGHUP, but with an answer.")]
 pub(crate) struct Args {
     /// The socket of the run; optional if there is only one
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
+
+    /// Why, for the log of the run and for `fairgate rollback`
+    #[arg(long, value_name = "TEXT")]
+    because: Option<String>,
 }
 
 pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
@@ -30,7 +35,8 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
         None => only_socket().map_err(Failure::environment)?,
     };
     let run = Remote::from(socket);
-    let made: ChangeMade = ask(&run, "", Question::Reload).map_err(failed(&run))?;
+    let because = args.because;
+    let made: ChangeMade = ask(&run, "", Question::Reload { because }).map_err(failed(&run))?;
     let changed = Changed::from(made);
     match format {
         Format::Json => output::json("change", &changed)?,

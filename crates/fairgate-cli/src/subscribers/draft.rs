@@ -12,7 +12,7 @@ use nix::unistd::geteuid;
 use crate::output;
 
 /// A new file that has not its name yet. It is removed unless it gets it.
-pub(super) struct Draft {
+pub(crate) struct Draft {
     folder: Folder,
     /// The name of the file that is replaced.
     name: OsString,
@@ -28,7 +28,7 @@ type State = (u64, u64, u64, [i64; 4]);
 impl Draft {
     /// Writes a new file beside the one of this name, or for this name if none was `found`. It has the owner,
     /// the permissions, the access list and other attributes of `like`; of a folder, owner and permissions.
-    pub(super) fn write(
+    pub(crate) fn write(
         folder: Folder,
         name: OsString,
         found: Option<Metadata>,
@@ -71,7 +71,7 @@ impl Draft {
     }
 
     /// Returns where the new file goes.
-    pub(super) fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         self.folder.path().join(&self.name)
     }
 
@@ -91,7 +91,7 @@ impl Draft {
     }
 
     /// Gives the new file the name of the old one.
-    pub(super) fn put(&self) -> io::Result<()> {
+    pub(crate) fn put(&self) -> io::Result<()> {
         self.folder.rename(&draft_of(&self.name), &self.name)?;
         // The new file is there, whatever becomes of this: a crash may bring back the old one as a whole.
         let _ = self.folder.sync();
@@ -99,7 +99,7 @@ impl Draft {
     }
 
     /// Puts a file with what the old one had in the place of the new one, or none if there was none.
-    pub(super) fn put_back(&self, before: Option<&str>) -> io::Result<()> {
+    pub(crate) fn put_back(&self, before: Option<&str>) -> io::Result<()> {
         match before {
             Some(content) => {
                 self.fill(content)?;

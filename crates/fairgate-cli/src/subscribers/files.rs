@@ -48,7 +48,8 @@ pub(super) fn files(source: &Source, texts: &Texts) -> Result<Vec<PathBuf>, Fail
     Ok(files)
 }
 
-fn lists_of(source: &Source, texts: &Texts) -> Result<Vec<PathBuf>, Failure> {
+/// Returns the files of a list, without the limits for a time.
+pub(super) fn lists_of(source: &Source, texts: &Texts) -> Result<Vec<PathBuf>, Failure> {
     Ok(match source {
         Source::Api => Vec::new(),
         Source::File(path) => match texts.in_folder(path) {

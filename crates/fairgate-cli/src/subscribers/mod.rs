@@ -17,6 +17,7 @@ use crate::failure::Failure;
 use crate::input::{self, Texts};
 use crate::output::Format;
 
+pub(crate) use draft::Draft;
 pub(crate) use watch::Watch;
 pub(crate) use writer::ListWriter;
 
@@ -65,6 +66,15 @@ fn finish_change(document: &Document, registry: &Registry) -> Result<(), Failure
 pub(crate) fn paths(list: &RunningList) -> Vec<PathBuf> {
     let last = list.last();
     last.map(|last| files::paths(&last.settings().source))
+        .unwrap_or_default()
+}
+
+/// Returns the files of the list of a document. None if they can't be found.
+pub(crate) fn lists(document: &Document, registry: &Registry) -> Vec<PathBuf> {
+    let settings = Settings::read(document, registry).ok().flatten();
+    let texts = Texts::default();
+    settings
+        .and_then(|settings| files::lists_of(&settings.source, &texts).ok())
         .unwrap_or_default()
 }
 

@@ -52,7 +52,12 @@ impl ListFiles for ListWriter {
         check(paths.get(text).or(paths.first())?).err()
     }
 
-    fn prepare(&self, list: &Subscribers, changed: &[(usize, &str)]) -> Result<Put, Mistake> {
+    fn prepare(
+        &self,
+        list: &Subscribers,
+        changed: &[(usize, &str)],
+        (who, what): (&str, &str),
+    ) -> Result<Put, Mistake> {
         let source = &list.settings().source;
         let mut found = Vec::new();
         for (text, content) in changed {
@@ -66,18 +71,19 @@ impl ListFiles for ListWriter {
         }
         let folder = files::paths(source).into_iter().next().unwrap_or_default();
         let (last_good, log) = (self.last_good.clone(), self.log.clone());
+        let (who, what) = (who.to_owned(), what.to_owned());
         Ok(Box::new(move || {
             put(&folder, &replaced)?;
-            for one in &replaced {
-                let renewed = last_good
-                    .as_ref()
-                    .map(|copy| copy.renew(&one.path, one.before.as_deref(), &one.content));
-                if let Some(Err(error)) = renewed {
-                    log.write(Entry::warning(format_args!(
-                        "the copy of the last good configuration can't be written: {error}; it has the list \
-                         as it was before this change"
-                    )));
-                }
+            let files = replaced
+                .iter()
+                .map(|one| (one.path.as_path(), one.before.as_deref(), one.content.as_str()));
+            let files: Vec<_> = files.collect();
+            let renewed = last_good.map_or(Ok(()), |copy| copy.renew(&files, &who, &what));
+            if let Err(error) = renewed {
+                log.write(Entry::warning(format_args!(
+                    "the copy of the last good configuration can't be written: {error}; it has the list as \
+                     it was before this change"
+                )));
             }
             Ok(())
         }))

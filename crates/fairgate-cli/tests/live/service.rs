@@ -16,6 +16,7 @@ use nix::sys::ptrace;
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::Pid;
+use serde_json::Value;
 
 use crate::common::program::Program;
 use crate::common::{live, output, until};
@@ -389,6 +390,134 @@ fn a_run_whose_file_is_refused_begins_with_the_last_good_one() {
             "{said}"
         );
     }
+}
+
+/// Each version that has forwarded has who brought it and why. The way back to one writes the files as they
+/// were, and the run has them.
+#[test]
+fn a_run_returns_to_an_earlier_version() {
+    let Some(_watched) = live("a_run_returns_to_an_earlier_version") else {
+        return;
+    };
+    let network = Network::build().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let (file, list, copy, socket) = (at("run.toml"), at("list.csv"), at("state/copy.json"), at("sock"));
+    let first = "[subscribers]\nfile = \"list.csv\"\ndown = \"1gbit\"\nup = \"1gbit\"\n\n[run]\n\
+                 left = \"left\"\nright = \"right\"\nleft_to_right = \"down\"\nright_to_left = \"up\"\n";
+    let subscribers = "id,prefixes,down,up\r\nanna,10.9.0.2,20mbit,5mbit\r\n";
+    fs::write(&file, first).unwrap();
+    fs::write(&list, subscribers).unwrap();
+    let mut command = network.router.command(env!("CARGO_BIN_EXE_fairgate"));
+    command.args(["run", "--json", "--socket"]).arg(&socket);
+    command.arg("--last-good").arg(&copy).arg(&file);
+    let run = Run {
+        program: Some(Program::start(&mut command)),
+        folder: tempfile::tempdir().unwrap(),
+        socket: socket.clone(),
+    };
+    let run = run.wait();
+    until("what forwards is kept", || copy.exists());
+    let fairgate = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fairgate"));
+        let output = output(command.args(words).arg("--socket").arg(&socket));
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        (
+            output.status.code(),
+            String::from_utf8(output.stdout).unwrap(),
+            said,
+        )
+    };
+    let rollback = |words: &[&str]| {
+        let begin = [
+            "rollback",
+            file.to_str().unwrap(),
+            "--last-good",
+            copy.to_str().unwrap(),
+        ];
+        fairgate(&[&begin[..], words].concat())
+    };
+    let whys = || {
+        let (code, printed, said) = rollback(&["--json"]);
+        assert_eq!(code, Some(0), "{said}");
+        let document: Value = serde_json::from_str(&printed).unwrap();
+        let versions = document["versions"].as_array().unwrap().clone();
+        versions
+            .iter()
+            .map(|one| one["why"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(whys(), ["its start"]);
+    assert_eq!(
+        fairgate(&["subscribers", "set", "anna", "down=30mbit", "--yes"]).0,
+        Some(0)
+    );
+    let second = first.replace("down = \"1gbit\"", "down = \"2gbit\"");
+    fs::write(&file, &second).unwrap();
+    assert_eq!(fairgate(&["reload", "--because", "a new line"]).0, Some(0));
+    until("the version is kept", || whys().len() == 3);
+    let found = whys();
+    assert_eq!(
+        (found[0].as_str(), found[2].as_str()),
+        ("a new line", "its start")
+    );
+    assert!(
+        found[1].contains("subscriber anna: down \"20mbit\" -> \"30mbit\""),
+        "{found:?}"
+    );
+    let (code, shown, _) = rollback(&["1"]);
+    assert_eq!(code, Some(0));
+    assert!(
+        shown.contains("-    3  down = \"2gbit\"\n+    3  down = \"1gbit\"\n"),
+        "{shown}"
+    );
+    assert!(shown.contains("Nothing is changed yet"), "{shown}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), second);
+    let limit = || {
+        serde_json::to_string(&run.status())
+            .unwrap()
+            .contains("\"limit_bps\":2000000000")
+    };
+    assert!(limit());
+    assert_eq!(rollback(&["9"]).0, Some(2));
+    let (code, shown, said) = rollback(&["2", "--yes"]);
+    assert_eq!(code, Some(0), "{shown}{said}");
+    let now = || {
+        (
+            fs::read_to_string(&file).unwrap(),
+            fs::read_to_string(&list).unwrap(),
+        )
+    };
+    assert_eq!(now(), (first.to_owned(), subscribers.to_owned()));
+    assert!(!limit());
+    until("the version is kept", || whys().len() == 4);
+    assert!(
+        whys()[0].starts_with("rollback to version 2, of 20"),
+        "{:?}",
+        whys()
+    );
+    // A file that nobody can read any more, or that is gone.
+    for spoil in [&|| fs::write(&file, "[run").unwrap(), &|| {
+        fs::remove_file(&file).unwrap()
+    }] as [&dyn Fn(); 2]
+    {
+        spoil();
+        let (code, shown, said) = rollback(&["0", "--yes"]);
+        assert_eq!(code, Some(0), "{shown}{said}");
+        assert_eq!(now().0, first);
+    }
+    // The copy belongs to the run: it can't have other files written.
+    let stolen = at("precious");
+    fs::write(&stolen, "precious").unwrap();
+    let text = fs::read_to_string(&copy).unwrap();
+    let forged = text.replacen(list.to_str().unwrap(), stolen.to_str().unwrap(), 1);
+    assert_ne!(text, forged);
+    fs::write(&copy, forged).unwrap();
+    let (_, shown, _) = rollback(&["0"]);
+    assert!(shown.contains("precious stays as it is"), "{shown}");
+    rollback(&["0", "--yes"]);
+    assert_eq!(fs::read_to_string(&stolen).unwrap(), "precious");
+    run.stop();
 }
 
 /// A run that can't begin is never ready.

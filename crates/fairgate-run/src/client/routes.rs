@@ -123,8 +123,12 @@ impl Ask for Remote {
                 let asked = sent(Method::POST, target, &serde_json::Map::new())?;
                 run.order::<Revision>(asked, None)?.revision.into()
             }
-            Question::Reload => {
-                let asked = sent(Method::POST, "/v1/reload".to_owned(), &serde_json::Map::new())?;
+            Question::Reload { because } => {
+                let asked = sent(
+                    Method::POST,
+                    "/v1/reload".to_owned(),
+                    &because.map_or(json!({}), |because| json!({ "because": because })),
+                )?;
                 run.order::<ChangeMade>(asked, None)?.into()
             }
             Question::Subscribers => run.get::<SubscriberDocument>("/v1/subscribers")?.into(),

@@ -175,7 +175,7 @@ impl Ask for Run {
             Question::Place { from, path } => self.place(from, path)?.into(),
             Question::Change(change) => self.change(who, &change)?.into(),
             Question::Confirm => self.confirm(who)?.into(),
-            Question::Reload => self.0.owner.reload(who)?.into(),
+            Question::Reload { because } => self.0.owner.reload(who, because)?.into(),
             Question::Reserve(order) => self.reserve(who, order)?.into(),
             Question::Flows { order, limit } => plane.flows(order, limit as usize)?.into(),
             Question::Packets { last, from } => plane.last_packets(last, from.as_deref())?.into(),

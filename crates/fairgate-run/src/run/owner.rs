@@ -16,7 +16,7 @@ pub struct Owner {
 
 type Refuses = dyn Fn(usize, &Spec, &Spec) -> Option<Mistake> + Send + Sync;
 
-type Reloads = dyn Fn(&str) -> Result<ChangeMade, Refused> + Send + Sync;
+type Reloads = dyn Fn(&str, Option<String>) -> Result<ChangeMade, Refused> + Send + Sync;
 
 impl Owner {
     /// Returns an owner that calls this function with a direction, 0 from the left, with its tree and with
@@ -28,12 +28,13 @@ impl Owner {
         }
     }
 
-    /// Adds a function that reads the configuration again, for a client that it is told of, and returns what
-    /// became of it. It is called on a thread that forwards nothing, and waits.
+    /// Adds a function that reads the configuration again, for a client that it is told of, with the reason
+    /// if there is one, and returns what became of it. It is called on a thread that forwards nothing, and
+    /// waits.
     #[must_use]
     pub fn with_reload(
         self,
-        reloads: impl Fn(&str) -> Result<ChangeMade, Refused> + Send + Sync + 'static,
+        reloads: impl Fn(&str, Option<String>) -> Result<ChangeMade, Refused> + Send + Sync + 'static,
     ) -> Owner {
         Owner {
             reloads: Some(Arc::new(reloads)),
@@ -61,10 +62,10 @@ impl Owner {
         (self.refuses)(side, old, new)
     }
 
-    /// Has the configuration read again, for `who`. That notes it in the audit.
-    pub(super) fn reload(&self, who: &str) -> Result<ChangeMade, Refused> {
+    /// Has the configuration read again, for `who`, because of what it says. That notes it in the audit.
+    pub(super) fn reload(&self, who: &str, because: Option<String>) -> Result<ChangeMade, Refused> {
         match &self.reloads {
-            Some(reloads) => reloads(who),
+            Some(reloads) => reloads(who, because),
             None => {
                 let message = "this run has no configuration that it could read again";
                 Err(Mistake::new(message, "start it by `fairgate run`").into())

@@ -112,7 +112,7 @@ impl SubscribedRun {
                 if !texts.is_empty() {
                     let content = |text: usize| (text, list.texts()[text].content.as_str());
                     let changed: Vec<(usize, &str)> = texts.into_iter().map(content).collect();
-                    let prepare = |files: &Arc<dyn ListFiles>| files.prepare(before, &changed);
+                    let prepare = |files: &Arc<dyn ListFiles>| files.prepare(before, &changed, (who, what));
                     pending.set(self.files.as_ref().map(prepare).transpose()?);
                 }
                 let plan = page.planned(&list, plan);

@@ -13,9 +13,15 @@ pub trait ListFiles: Send + Sync {
     fn refusal(&self, list: &Subscribers, text: usize) -> Option<Mistake>;
 
     /// Makes ready to replace the files of texts of a list, each by its number, by ones with this content:
-    /// all or none. What can fail fails here, as far as possible.
+    /// all or none. What can fail fails here, as far as possible. `by` says who has asked for it, and what
+    /// for.
     ///
     /// # Errors
     /// If a file of the list is not as it was read any more, or if one can't be written.
-    fn prepare(&self, list: &Subscribers, changed: &[(usize, &str)]) -> Result<Put, Mistake>;
+    fn prepare(
+        &self,
+        list: &Subscribers,
+        changed: &[(usize, &str)],
+        by: (&str, &str),
+    ) -> Result<Put, Mistake>;
 }

@@ -460,7 +460,9 @@ pub(crate) fn run_document(
     // The thread that reads ends when this is empty.
     let reloads = Arc::new(Mutex::new(Some(reloads)));
     let asked = Arc::clone(&reloads);
-    let owner = list.owner().with_reload(move |who| order(&asked, who));
+    let owner = list
+        .owner()
+        .with_reload(move |who, because| order(&asked, who, because));
     let (mut bridge, plane) = bridge.serve().map_err(failure)?;
     let run = Run::new(Arc::clone(&plane), registry, audit.clone(), owner);
     let reserver = run.reserver().clone();
@@ -527,11 +529,12 @@ pub(crate) fn run_document(
         }
     }
     let (service, attendant) = Service::of(manager);
-    let order = |why: &str| {
+    let order = |who: &str| {
         if let Some(reloads) = &*reloads.lock().unwrap_or_else(PoisonError::into_inner) {
             // The thread lives as long as this end.
             let _ = reloads.send(Order {
-                why: why.to_owned(),
+                who: who.to_owned(),
+                because: None,
                 answer: None,
             });
         }
@@ -552,7 +555,7 @@ pub(crate) fn run_document(
             log: log.clone(),
         });
         if let Some((keeper, texts)) = keeper.clone().zip(texts) {
-            scope.spawn(move || keeper.keep(&texts));
+            scope.spawn(move || keeper.keep(&texts, "the run", "its start"));
         }
         let follower_stop = follower.as_ref().map(Follower::stopper);
         if let Some(follower) = follower {
@@ -565,11 +568,19 @@ pub(crate) fn run_document(
         // A thread of its own reads the file and plans the change, while this one forwards.
         let (log, told) = (log.clone(), service.clone());
         scope.spawn(move || {
-            for Order { why, answer } in wanted {
+            for Order { who, because, answer } in wanted {
                 told.reloading();
                 let texts = keeper.as_ref().map_or_else(Texts::default, |_| Texts::noted());
                 let read = || read(&texts);
-                let (became, result) = reload(reserver, &*plane, &read, (name, &why), list, &log, format);
+                let (became, result) = reload(
+                    reserver,
+                    &*plane,
+                    &read,
+                    (name, &who, because.as_deref()),
+                    list,
+                    &log,
+                    format,
+                );
                 told.reloaded(became);
                 let is_made = result.is_ok();
                 if let Some(answer) = answer {
@@ -577,7 +588,7 @@ pub(crate) fn run_document(
                     let _ = answer.send(result);
                 }
                 if let Some(keeper) = keeper.as_ref().filter(|_| is_made) {
-                    keeper.keep(&texts);
+                    keeper.keep(&texts, &who, because.as_deref().unwrap_or(AGAIN));
                 }
             }
         });
@@ -640,19 +651,24 @@ fn doing(plan: &Plan) -> String {
     }
 }
 
+/// Why there is a version of the files, if nobody has said so.
+const AGAIN: &str = "the files were read again";
+
 /// Reads the file again. An error in it, or a change that is not possible during a run, is reported and
-/// changes nothing. `why` caused it. Returns what became of it: in a sentence, and for who has asked for it.
+/// changes nothing. It has a name, who or what caused this, and why. Returns what became of it: in a
+/// sentence, and for who has asked for it.
 fn reload(
     reserver: &Reserver,
     plane: &dyn Plane,
     read: &dyn Fn() -> Result<(Document, Plan), Failure>,
-    (name, why): (&str, &str),
+    (name, who, because): (&str, &str, Option<&str>),
     list: &RunningList,
     log: &Log,
     format: Format,
 ) -> (String, Result<ChangeMade, Refused>) {
     let mut document = None;
-    let what = format!("read {name} again");
+    let because = because.map(|why| format!(" because {why}"));
+    let what = format!("read {name} again{}", because.unwrap_or_default());
     let _turn = list.turn();
     let changed = reserver.reload(|_| {
         let (read, plan) = read().map_err(Refusal)?;
@@ -696,7 +712,7 @@ fn reload(
             if changed.undone > 0 {
                 outcome += &format!("; {} changes by hand undone", changed.undone);
             }
-            log.write(&AuditEntry::new(why, &what, &outcome));
+            log.write(&AuditEntry::new(who, &what, &outcome));
             (became, Ok(changed.into()))
         }
         Err(Refusal(failure)) => {
@@ -708,7 +724,7 @@ fn reload(
                     let remedy = if is_refused(&report) { ELSEWHERE } else { "" };
                     let message = format!("{}\n{remedy}{became}", exit::shown(&report, false));
                     log.write(Entry::new(Level::Error, "reload", message).with("outcome", "refused"));
-                    log.write(&AuditEntry::new(why, &what, &format!("refused: {report}")));
+                    log.write(&AuditEntry::new(who, &what, &format!("refused: {report}")));
                 }
                 // Reading a file prints nothing.
                 Failure::ReaderGone => {}
@@ -721,17 +737,23 @@ fn reload(
 /// Someone wants the configuration to be read again.
 struct Order {
     /// Who, or what has happened.
-    why: String,
+    who: String,
+    because: Option<String>,
     answer: Option<mpsc::Sender<Result<ChangeMade, Refused>>>,
 }
 
 /// Has the configuration read again, for a client, and waits for what becomes of it.
-fn order(reloads: &Mutex<Option<mpsc::Sender<Order>>>, who: &str) -> Result<ChangeMade, Refused> {
+fn order(
+    reloads: &Mutex<Option<mpsc::Sender<Order>>>,
+    who: &str,
+    because: Option<String>,
+) -> Result<ChangeMade, Refused> {
     let (answer, answered) = mpsc::channel();
     if let Some(reloads) = &*reloads.lock().unwrap_or_else(PoisonError::into_inner) {
         // The thread lives as long as this end.
         let _ = reloads.send(Order {
-            why: who.to_owned(),
+            who: who.to_owned(),
+            because,
             answer: Some(answer),
         });
     }
@@ -761,12 +783,12 @@ struct Keeper<'a> {
 
 impl Keeper<'_> {
     /// Waits until all forwarding threads have made a turn, and keeps what was read. A copy is good if the
-    /// run that was read from it forwards.
-    fn keep(&self, texts: &Texts) {
+    /// run that was read from it forwards. `who` has brought it, and `why`.
+    fn keep(&self, texts: &Texts, who: &str, why: &str) {
         if self.pulse.beat(None) != Beat::Alive {
             return;
         }
-        if let Err(error) = self.last_good.keep(texts) {
+        if let Err(error) = self.last_good.keep(texts, who, why) {
             let path = self.last_good.path().display();
             self.log.write(Entry::warning(format_args!(
                 "the copy {path} of the configuration can't be written: {error}; the next start can't fall \

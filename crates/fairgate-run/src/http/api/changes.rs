@@ -39,6 +39,15 @@ pub(super) struct ChangeOrder {
 #[serde(deny_unknown_fields)]
 pub(super) struct EmptyOrder {}
 
+/// An empty object, or why the configuration is read again.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ReloadOrder {
+    /// Why, for the log of the run and for the versions of its file.
+    #[serde(default)]
+    because: Option<String>,
+}
+
 /// A change that is kept.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Confirmed {
@@ -170,7 +179,7 @@ pub(super) async fn confirm(
     path = "/v1/reload",
     operation_id = "reload",
     tag = "trees",
-    request_body = EmptyOrder,
+    request_body = ReloadOrder,
     responses(
         (status = 200, description = "The file was read, and its trees are active", body = ChangeMade,
             headers(("ETag" = String, description = "Of the trees from now on"))),
@@ -183,9 +192,9 @@ pub(super) async fn confirm(
 pub(super) async fn reload(
     State(shared): State<Shared>,
     Extension(Who(who)): Extension<Who>,
-    Document(EmptyOrder {}): Document<EmptyOrder>,
+    Document(ReloadOrder { because }): Document<ReloadOrder>,
 ) -> Result<Response, Problem> {
-    let made: ChangeMade = shared.ask(who, Question::Reload).await?;
+    let made: ChangeMade = shared.ask(who, Question::Reload { because }).await?;
     json(
         StatusCode::OK,
         Some(&tag(shared.instance(), made.revision)),

@@ -194,7 +194,7 @@ fn a_run_without_packets_says_so() {
 #[test]
 fn a_run_without_a_file_refuses_to_read_it_again() {
     at_each(
-        |_, remote| match ask::<ChangeMade, _>(remote, "", Question::Reload) {
+        |_, remote| match ask::<ChangeMade, _>(remote, "", Question::Reload { because: None }) {
             Err(ClientError::Refused(mistakes)) => assert!(mistakes[0].message.contains("no configuration")),
             other => panic!("{other:?}"),
         },

@@ -205,7 +205,7 @@ fn answers_are_as_described() {
     let place = "/v1/outline/place";
     let (all, one, of_17) = ("/v1/subscribers", "/v1/subscribers/{id}", "/v1/subscribers/17");
     let patches = "{\"subscribers\": [{\"id\": \"18\", \"down\": \"4mbit\"}]}";
-    let cases: [Case<'_>; 69] = [
+    let cases: [Case<'_>; 72] = [
         ("GET", "/v1/health", "/v1/health", &[], "", 200),
         ("GET", "/v1/status", "/v1/status", &[], "", 200),
         ("GET", "/v1/status", "/v1/status?used=true", &[], "", 200),
@@ -343,6 +343,14 @@ fn answers_are_as_described() {
         ),
         // A rehearsal has no file. Without a body, a page of another site could ask for it.
         ("POST", "/v1/reload", "/v1/reload", json, "{}", 422),
+        (
+            "POST",
+            "/v1/reload",
+            "/v1/reload",
+            json,
+            "{\"because\": \"why\"}",
+            422,
+        ),
         ("POST", "/v1/reload", "/v1/reload", json, "{\"x\": 1}", 400),
         ("POST", "/v1/reload", "/v1/reload", &[], "", 415),
         ("POST", "/v1/changes", "/v1/changes", json, reservable, 200),
@@ -427,6 +435,23 @@ fn answers_are_as_described() {
             all,
             json,
             "{\"subscribers\": [{\"down\": \"7mbit\"}]}",
+            400,
+        ),
+        // A rehearsal has no nodes.
+        (
+            "PATCH",
+            "/v1/nodes/{name}",
+            "/v1/nodes/AP%203",
+            json,
+            "{\"down\": \"7mbit\"}",
+            404,
+        ),
+        (
+            "PATCH",
+            "/v1/nodes/{name}",
+            "/v1/nodes/AP%203",
+            json,
+            "{\"ceil\": 7}",
             400,
         ),
         ("GET", "/v1/openapi.json", "/v1/openapi.json", &[], "", 200),
