@@ -255,8 +255,9 @@ def test_no_route_is_left_out() -> None:
 @pytest.mark.parametrize("operation", sorted(operations()))
 def test_each_route_is_called(operation: str, request: pytest.FixtureRequest) -> None:
     method, path = operations()[operation]
-    fixtures = {"subscribers": "subscribed", "nodes": "networked"}
-    run: Client = request.getfixturevalue(fixtures.get(path.split("/")[2], "run"))
+    fixtures = {"/v1/subscribers": "subscribed", "/v1/nodes": "networked"}
+    fixture = next((name for begin, name in fixtures.items() if path.startswith(begin)), "run")
+    run: Client = request.getfixturevalue(fixture)
     answers: list[httpx.Response] = []
     run._transport._http.event_hooks = {"response": [answers.append]}
     returned = CALLS[operation](run)
@@ -532,6 +533,7 @@ def test_the_examples_are_right(
     subscribed: Client,
     socket_run: Run,
     tls_run: Run,
+    request: pytest.FixtureRequest,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     runs = {
@@ -543,6 +545,8 @@ def test_the_examples_are_right(
     # The package's own example imports the client of the package.
     text = text.replace("from fairgate.client import Client, Stale", "pass")
     asked = subscribed if "subscriber" in name else run
+    if "node" in name:
+        asked = request.getfixturevalue("networked")
     known = {**vars(client), "fg": fg, "token": TOKEN, "run": asked, "Client": there(runs)}
     example = doctest.DocTestParser().get_doctest(text, known, name, None, None)
     assert example.examples

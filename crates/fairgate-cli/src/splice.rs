@@ -1,5 +1,5 @@
-//! The difference between two texts as one replaced range. Of a list of thousands of lines in which one cell has
-//! changed, it is that cell.
+//! The difference between two texts as one replaced range. Of a list of thousands of lines in which one cell
+//! has changed, it is that cell.
 
 use serde::{Deserialize, Serialize};
 

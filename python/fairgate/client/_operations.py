@@ -304,6 +304,53 @@ class Operations:
             query={"from": from_, "class": class_, "seconds": seconds, "after": after, "limit": limit},
         )
 
+    def patch_node(
+        self, name: str, *, down: str | None = None, up: str | None = None, if_match: str | None = None
+    ) -> SubscriberMade:
+        """Change the rates of a node of the network.
+
+        With `if_match`, nothing is changed if anyone has changed the trees since the client has read
+        them.
+
+        Parameters
+        ----------
+        name : str
+            Its name, as in `nodes` of `GET /v1/subscribers`.
+        down : str, optional
+            What it sends at most to the subscribers, like `200mbit`. Null or left out: as before.
+        up : str, optional
+            What it sends at most from them.
+        if_match : str, optional
+            The entity tag of the trees.
+
+        Returns
+        -------
+        SubscriberMade
+            A change that was made.
+
+        Raises
+        ------
+        NotFound
+            There is no such node.
+        Stale
+            The trees have changed since.
+        Refused
+            The run refuses it.
+
+        Examples
+        --------
+        >>> made = run.patch_node("Site", down="50mbit")
+        >>> [node.down_bps for node in run.subscribers().nodes]
+        [50000000]
+        """
+        return self._transport.ask(
+            "PATCH",
+            path_of("/v1/nodes/{name}", name=name),
+            SubscriberMade,
+            body={**_given("down", down), **_given("up", up)},
+            headers={"If-Match": if_match},
+        )
+
     def openapi(self) -> dict[str, Any]:
         """The description of this API: OpenAPI 3.1.
 
@@ -404,11 +451,16 @@ class Operations:
         """
         return self._transport.ask("GET", "/v1/packets", bytes, query={"seconds": seconds, "from": from_})
 
-    def reload(self) -> ChangeMade:
+    def reload(self, *, because: str | None = None) -> ChangeMade:
         """Read the configuration again, as after SIGHUP.
 
         The trees become those of the file, with the reservations. Changes by hand since the last reading
         are undone. If the file is refused, the run continues unchanged.
+
+        Parameters
+        ----------
+        because : str, optional
+            Why, for the log of the run and for the versions of its file.
 
         Returns
         -------
@@ -425,7 +477,7 @@ class Operations:
         >>> run.reload().revision == run.health().revision
         True
         """
-        return self._transport.ask("POST", "/v1/reload", ChangeMade, body={})
+        return self._transport.ask("POST", "/v1/reload", ChangeMade, body={**_given("because", because)})
 
     def reservations(self, *, from_: str | None = None) -> Reservations:
         """All reservations.

@@ -1,6 +1,7 @@
 //! `fairgate rollback`: the versions of a run's files that have forwarded, and the way back to one of them.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,7 @@ use fairgate_config::Registry;
 use fairgate_config::folder::Folder;
 use fairgate_live::Plan;
 use fairgate_run::client::Remote;
-use fairgate_run::default_socket;
+use fairgate_run::running;
 use fairgate_run_api::{ChangeMade, Question, ask, brief};
 use miette::Diagnostic;
 use serde::Serialize;
@@ -69,7 +70,8 @@ pub(crate) struct Args {
 enum NoVersion {
     #[error("there are no versions in {path}")]
     #[diagnostic(help(
-        "a run with --last-good COPY keeps them, as services do: name the copy with --last-good; root may read it"
+        "a run with --last-good COPY keeps them, as services do: name the copy with --last-good; root may \
+         read it"
     ))]
     NoCopy { path: String, source: io::Error },
     #[error("{path} has versions of {known}, not of {file}")]
@@ -166,8 +168,8 @@ pub(crate) fn run(args: &Args, registry: &Registry, format: Format) -> Result<Ou
             let plan = checked(version, &file, registry)?;
             write(&document.files)?;
             document.is_made = true;
-            let socket = args.socket.clone().unwrap_or_else(|| default_socket(&plan.name));
-            if socket.exists() {
+            let socket = args.socket.clone().or_else(|| socket_of(&args.file, &plan.name));
+            if let Some(socket) = socket {
                 let run = Remote::from(socket);
                 let because = Some(format!(
                     "rollback to version {number}, of {}",
@@ -186,6 +188,14 @@ pub(crate) fn run(args: &Args, registry: &Registry, format: Format) -> Result<Ou
         Format::Text => output::text(&text(&document))?,
     }
     unread.map_or(Ok(Outcome::Yes), Err)
+}
+
+/// Returns the socket of the run of this file: it has the name of the file, as a service has, or that of the
+/// run. None if it does not run.
+fn socket_of(file: &Path, name: &str) -> Option<PathBuf> {
+    let names = [file.file_stem(), Some(OsStr::new(name))];
+    let mut sockets = running().unwrap_or_default().into_iter();
+    sockets.find(|socket| socket.file_stem().is_some_and(|stem| names.contains(&Some(stem))))
 }
 
 /// Returns the path by which the run has read this file.
