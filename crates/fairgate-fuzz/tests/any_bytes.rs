@@ -123,6 +123,9 @@ fn seeds_are_valid() {
     for seed in seeds("subscribers") {
         assert!(fairgate_fuzz::subscribers(&seed), "{}", text(seed));
     }
+    for seed in seeds("import") {
+        assert!(fairgate_fuzz::import(&seed), "{}", String::from_utf8_lossy(&seed));
+    }
     for seed in seeds("tune") {
         assert!(fairgate_fuzz::tune(&seed), "{}", String::from_utf8_lossy(&seed));
     }
@@ -206,6 +209,11 @@ proptest! {
     #[test]
     fn subscribers(bytes in inputs("subscribers")) {
         fairgate_fuzz::subscribers(&bytes);
+    }
+
+    #[test]
+    fn answers_of_others(bytes in inputs("import")) {
+        fairgate_fuzz::import(&bytes);
     }
 
     #[test]

@@ -37,3 +37,8 @@ pub use address::{AddressError, ApiAddress};
 pub use error::ClientError;
 pub use intervals::Intervals;
 pub use remote::{Access, Remote};
+
+pub(crate) use address::https;
+pub(crate) use connection::Destination;
+pub(crate) use tls::config as tls_config;
+pub(crate) use token::{secret, words as token_words};

@@ -12,6 +12,7 @@
 //!   [`Plane`](fairgate_live::Plane).
 //! * [`reserve`] says which reservations are admitted.
 //! * [`subscribers`] reads lists of subscribers, and makes trees of them.
+//! * [`import`] makes such lists of what UISP and Splynx know.
 //! * [`Doors`] are the sockets that are listened at: the status socket ([`default_socket`]), where the
 //!   commands of this machine ask, and the endpoints of `[run]`. They are opened before privileges are given
 //!   up.
@@ -27,6 +28,7 @@
 pub mod client;
 mod history;
 mod http;
+pub mod import;
 mod metrics;
 pub mod rehearsal;
 pub mod reserve;

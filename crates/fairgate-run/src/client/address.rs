@@ -37,32 +37,38 @@ impl FromStr for ApiAddress {
                 path => Ok(ApiAddress::Unix(PathBuf::from(path))),
             };
         }
-        let Ok(uri) = text.parse::<Uri>() else {
-            return wrong(format!("`{text}` is not an address"));
-        };
-        let parts = uri.into_parts();
-        let has_path = parts
-            .path_and_query
-            .is_some_and(|path| !["", "/"].contains(&path.as_str()));
-        match (
-            parts.scheme.as_ref().map(|scheme| scheme.as_str()),
-            parts.authority,
-        ) {
-            (Some("http"), _) => wrong("a token must not be sent without TLS".to_owned()),
-            (Some("https"), Some(_)) if has_path => wrong(format!("`{text}` has a path")),
-            (Some("https"), Some(authority)) if authority.as_str().contains('@') => {
-                wrong("a user in the address is not supported: name a file with a token".to_owned())
-            }
-            (Some("https"), Some(authority))
-                if authority.as_str() != authority.host() && authority.port_u16().is_none() =>
-            {
-                wrong(format!("the port of `{text}` is not a number from 0 to 65535"))
-            }
-            (Some("https"), Some(authority)) if !authority.host().is_empty() => {
-                Ok(ApiAddress::Https(authority))
-            }
-            _ => wrong(format!("`{text}` is neither a unix socket nor a host with TLS")),
+        match https(text) {
+            Ok(authority) => Ok(ApiAddress::Https(authority)),
+            Err(why) => wrong(why),
         }
+    }
+}
+
+/// Returns host and port of an address of a host with TLS, or why it is none.
+pub(crate) fn https(text: &str) -> Result<Authority, String> {
+    let Ok(uri) = text.parse::<Uri>() else {
+        return Err(format!("`{text}` is not an address"));
+    };
+    let parts = uri.into_parts();
+    let has_path = parts
+        .path_and_query
+        .is_some_and(|path| !["", "/"].contains(&path.as_str()));
+    match (
+        parts.scheme.as_ref().map(|scheme| scheme.as_str()),
+        parts.authority,
+    ) {
+        (Some("http"), _) => Err("a token must not be sent without TLS".to_owned()),
+        (Some("https"), Some(_)) if has_path => Err(format!("`{text}` has a path")),
+        (Some("https"), Some(authority)) if authority.as_str().contains('@') => {
+            Err("a user in the address is not supported: name a file with a token".to_owned())
+        }
+        (Some("https"), Some(authority))
+            if authority.as_str() != authority.host() && authority.port_u16().is_none() =>
+        {
+            Err(format!("the port of `{text}` is not a number from 0 to 65535"))
+        }
+        (Some("https"), Some(authority)) if !authority.host().is_empty() => Ok(authority),
+        _ => Err(format!("`{text}` is neither a unix socket nor a host with TLS")),
     }
 }
 

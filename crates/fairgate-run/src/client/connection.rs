@@ -87,57 +87,12 @@ pub(crate) struct ApiResponse {
 impl Transport {
     /// Sends a request and waits for the head of the answer.
     pub(crate) fn request(&self, asked: &ApiRequest<'_>) -> Result<ApiResponse, ClientError> {
-        let runtime = Builder::new_current_thread()
-            .enable_io()
-            .enable_time()
-            .build()
-            .map_err(ClientError::NoRoom)?;
-        let (response, patience) = runtime.block_on(self.send(asked))?;
-        let response = ApiResponse {
-            runtime,
-            response,
-            patience,
-        };
+        let request = self.http(asked)?;
+        let response = self.destination.request(request, asked.is_long, PATIENCE)?;
         match response.response.status() {
             StatusCode::OK | StatusCode::CREATED => Ok(response),
             _ => Err(response.problem()),
         }
-    }
-
-    async fn send(&self, asked: &ApiRequest<'_>) -> Result<(Response<Incoming>, Patience), ClientError> {
-        let request = self.http(asked)?;
-        let mut patience = Patience {
-            time: PATIENCE,
-            process: None,
-        };
-        let response = match &self.destination {
-            Destination::Status(path) => {
-                let (stream, peer) = connect(path, ClientError::Socket).await?;
-                if !is_trusted(Uid::from_raw(peer.uid()), path) {
-                    return Err(ClientError::Stranger(peer.uid()));
-                }
-                patience.process = peer.pid();
-                exchange(stream, request, asked.is_long, patience).await
-            }
-            Destination::Unix(path) => {
-                let (stream, peer) = connect(path, ClientError::Unreachable).await?;
-                patience.process = peer.pid();
-                exchange(stream, request, asked.is_long, patience).await
-            }
-            Destination::Https(authority, tls) => {
-                let (host, port) = ApiAddress::host_and_port(authority);
-                let stream = patience.wait(TcpStream::connect((host, port))).await?;
-                let stream = stream.map_err(ClientError::Unreachable)?;
-                // Requests are short, and written at once.
-                let _ = stream.set_nodelay(true);
-                let name = ServerName::try_from(host.to_owned())
-                    .map_err(|error| ClientError::Insecure(io::Error::other(error)))?;
-                let stream = patience.wait(tls.connect(name, stream)).await?;
-                let stream = stream.map_err(ClientError::Insecure)?;
-                exchange(stream, request, asked.is_long, patience).await
-            }
-        };
-        Ok((response?, patience))
     }
 
     fn http(&self, asked: &ApiRequest<'_>) -> Result<Request<Full<Bytes>>, ClientError> {
@@ -161,6 +116,66 @@ impl Transport {
         let body = Full::from(asked.body.clone().unwrap_or_default());
         let made = request.body(body);
         made.map_err(|error| ClientError::Unexpected(format!("the request can't be written: {error}")))
+    }
+}
+
+impl Destination {
+    /// Sends a request and waits for the head of the answer, whatever its status is. Nothing of it may be
+    /// silent for longer than `time`, unless the other end may take as long as it needs.
+    pub(crate) fn request(
+        &self,
+        request: Request<Full<Bytes>>,
+        is_long: bool,
+        time: Duration,
+    ) -> Result<ApiResponse, ClientError> {
+        let runtime = Builder::new_current_thread()
+            .enable_io()
+            .enable_time()
+            .build()
+            .map_err(ClientError::NoRoom)?;
+        let (response, patience) = runtime.block_on(self.send(request, is_long, time))?;
+        Ok(ApiResponse {
+            runtime,
+            response,
+            patience,
+        })
+    }
+
+    async fn send(
+        &self,
+        request: Request<Full<Bytes>>,
+        is_long: bool,
+        time: Duration,
+    ) -> Result<(Response<Incoming>, Patience), ClientError> {
+        let mut patience = Patience { time, process: None };
+        let response = match self {
+            Destination::Status(path) => {
+                let (stream, peer) = connect(path, ClientError::Socket).await?;
+                if !is_trusted(Uid::from_raw(peer.uid()), path) {
+                    return Err(ClientError::Stranger(peer.uid()));
+                }
+                patience.process = peer.pid();
+                exchange(stream, request, is_long, patience).await
+            }
+            Destination::Unix(path) => {
+                let (stream, peer) = connect(path, ClientError::Unreachable).await?;
+                patience.process = peer.pid();
+                exchange(stream, request, is_long, patience).await
+            }
+            Destination::Https(authority, tls) => {
+                let (host, port) = ApiAddress::host_and_port(authority);
+                let stream = patience.wait(TcpStream::connect((host, port))).await?;
+                let stream = stream.map_err(ClientError::Unreachable)?;
+                // Requests are short, and written at once.
+                let _ = stream.set_nodelay(true);
+                let name = ServerName::try_from(host.to_owned())
+                    .map_err(|error| ClientError::Insecure(io::Error::other(error)))?;
+                let stream = patience.wait(tls.connect(name, stream)).await?;
+                let stream = stream.map_err(ClientError::Insecure)?;
+                exchange(stream, request, is_long, patience).await
+            }
+        };
+        Ok((response?, patience))
     }
 }
 
@@ -233,6 +248,11 @@ async fn exchange(
 impl ApiResponse {
     /// Returns the whole body.
     pub(crate) fn whole(self) -> Result<Vec<u8>, ClientError> {
+        self.up_to(LONGEST)
+    }
+
+    /// Returns the whole body, which has at most so many bytes.
+    pub(crate) fn up_to(self, longest: usize) -> Result<Vec<u8>, ClientError> {
         let ApiResponse {
             runtime,
             response,
@@ -242,8 +262,8 @@ impl ApiResponse {
         let mut bytes = Vec::new();
         while let Some(part) = runtime.block_on(part(&mut body, patience))? {
             bytes.extend_from_slice(&part);
-            if bytes.len() > LONGEST {
-                let why = format!("it has more than {LONGEST} bytes");
+            if bytes.len() > longest {
+                let why = format!("it has more than {longest} bytes");
                 return Err(ClientError::Unexpected(why));
             }
         }

@@ -12,9 +12,25 @@ use super::error::ClientError;
 /// The longest file, bytes.
 const LONGEST: u64 = 64 << 10;
 
-/// Returns the header field with the token in a file. The file has one line: a token, or a name and a token
-/// as in the file of a run (`api_token`). Lines that begin with `#` are comments.
+/// Returns the header field with the token in a file.
 pub(crate) fn read(path: &Path) -> Result<HeaderValue, ClientError> {
+    let (_, token) = words(path)?;
+    secret(path, &format!("Bearer {token}"))
+}
+
+/// Returns the value of a header field with a secret of this file. It is left out where headers are printed.
+pub(crate) fn secret(path: &Path, text: &str) -> Result<HeaderValue, ClientError> {
+    let mut value = HeaderValue::from_str(text).map_err(|_| ClientError::Token {
+        path: path.to_path_buf(),
+        why: "its token has characters that no token has",
+    })?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+/// Returns the token in a file, and the name before it. The file has one line: a token, or a name and a token
+/// as in the file of a run (`api_token`). Lines that begin with `#` are comments.
+pub(crate) fn words(path: &Path) -> Result<(Option<String>, String), ClientError> {
     let unreadable = |source| ClientError::Unreadable {
         path: path.to_path_buf(),
         source,
@@ -49,15 +65,11 @@ pub(crate) fn read(path: &Path) -> Result<HeaderValue, ClientError> {
         (Some(_), Some(_)) => return Err(wrong("it has more than one line with a token")),
     };
     let words: Vec<&str> = line.split_whitespace().collect();
-    let token = match words.as_slice() {
-        [token] | [_, token] => token,
-        _ => return Err(wrong("its line is neither a token nor a name and a token")),
-    };
-    let value = HeaderValue::from_str(&format!("Bearer {token}"));
-    let mut value = value.map_err(|_| wrong("its token has characters that no token has"))?;
-    // It is left out where headers are printed.
-    value.set_sensitive(true);
-    Ok(value)
+    match words.as_slice() {
+        [token] => Ok((None, (*token).to_owned())),
+        [name, token] => Ok((Some((*name).to_owned()), (*token).to_owned())),
+        _ => Err(wrong("its line is neither a token nor a name and a token")),
+    }
 }
 
 #[cfg(test)]

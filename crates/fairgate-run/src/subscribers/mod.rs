@@ -32,7 +32,7 @@
 
 mod all;
 mod check;
-mod csv;
+pub(crate) mod csv;
 mod fields;
 mod file;
 mod files;
@@ -48,8 +48,9 @@ mod texts;
 mod trees;
 
 pub use all::{Changes, Edited, LimitChanges, Subscribers};
-pub(crate) use fields::LEAST;
+pub(crate) use fields::{LEAST, mbit_text};
 pub use files::{ListFiles, Put};
+pub(crate) use libreqos::DEPTH;
 pub use limits::LONGEST_LIMIT_S;
 pub(crate) use limits::now_s;
 pub use list::{DOWN, Limit, List, Node, Rates, Subscriber, UP};

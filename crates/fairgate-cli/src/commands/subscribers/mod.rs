@@ -1,6 +1,7 @@
-//! `fairgate subscribers`: the list of a run, beside its files, and changes of it.
+//! `fairgate subscribers`: the list of a run, beside its files, changes of it, and where its files come from.
 
 mod diff;
+mod import;
 mod node;
 mod set;
 
@@ -9,7 +10,7 @@ use fairgate_config::Registry;
 use crate::failure::{Failure, Outcome};
 use crate::output::Format;
 
-/// Change subscribers and nodes of a run, or see what a list would change in it
+/// Change subscribers and nodes of a run, see what a list would change in it, or import the list
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -17,8 +18,9 @@ Examples:
   fairgate subscribers set --plan home down=120mbit --yes
   fairgate subscribers node 'AP 3' down=200mbit up=50mbit --yes
   fairgate subscribers diff isp.toml                 what a reload would do
+  fairgate subscribers import uisp https://uisp.example.com isp.toml --token-file uisp.token
 
-`fairgate help subscribers set`, `node` and `diff` say more.")]
+`fairgate help subscribers set`, `node`, `diff` and `import` say more.")]
 pub(crate) struct Args {
     #[command(subcommand)]
     how: How,
@@ -27,6 +29,7 @@ pub(crate) struct Args {
 #[derive(clap::Subcommand)]
 enum How {
     Diff(diff::Args),
+    Import(import::Args),
     Node(node::Args),
     Set(set::Args),
 }
@@ -34,6 +37,7 @@ enum How {
 pub(crate) fn run(args: &Args, registry: &Registry, format: Format) -> Result<Outcome, Failure> {
     match &args.how {
         How::Diff(args) => diff::run(args, registry, format),
+        How::Import(args) => import::run(args, registry, format),
         How::Node(args) => node::run(args, format),
         How::Set(args) => set::run(args, format),
     }

@@ -5,7 +5,7 @@ mod devices;
 mod network;
 
 pub(crate) use devices::{Columns, read as read_devices};
-pub(crate) use network::{CHILDREN, Network, RATES, read as read_network};
+pub(crate) use network::{CHILDREN, DEPTH, Network, RATES, read as read_network};
 
 /// The number of `network.json` among the texts of a list. `ShapedDevices.csv` is the first one.
 pub(crate) const NETWORK: usize = 1;

@@ -12,7 +12,7 @@ use crate::subscribers::list::{DOWN, Node, UP};
 use crate::subscribers::texts::{Mistake, Texts};
 
 /// How many nodes may be above one another. HTB has eight levels; the line and the subscriber are two.
-const DEPTH: usize = 6;
+pub(crate) const DEPTH: usize = 6;
 
 /// The members that are its rates, down and up, and the one with the nodes below it.
 pub(crate) const RATES: [&str; 2] = ["downloadBandwidthMbps", "uploadBandwidthMbps"];

@@ -1,6 +1,7 @@
 //! Lists of subscribers: what is read and refused, and the trees that they give.
 
 mod edits;
+mod import;
 mod libreqos;
 mod own;
 mod trees;
