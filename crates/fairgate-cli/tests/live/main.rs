@@ -21,6 +21,10 @@ mod output;
 mod packets;
 mod privileges;
 mod raw_ip;
+// Other tests use more of it.
+#[allow(dead_code)]
+#[path = "../common/recorded.rs"]
+mod recorded;
 mod recording;
 mod reservations;
 #[path = "../common/run.rs"]

@@ -1,6 +1,7 @@
 //! Lists of subscribers that change while packets are forwarded.
 
 mod edits;
+mod import;
 
 use std::fs;
 use std::os::unix::net::UnixStream;

@@ -13,7 +13,10 @@ mod hostile;
 mod import;
 mod pages;
 mod plot;
+mod providers;
 mod record;
+#[path = "../common/recorded.rs"]
+mod recorded;
 mod show;
 mod simulate;
 mod snapshot;

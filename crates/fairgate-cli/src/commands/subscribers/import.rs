@@ -351,10 +351,7 @@ fn text(report: &Report<'_>, is_dry: bool) -> String {
     }
     text += &output::table_text(&table);
     if report.on_line > 0 {
-        text += &format!(
-            "{} subscribers are at no node: they are connected to the line\n",
-            report.on_line
-        );
+        text += &format!("connected to the line, at no node: {}\n", report.on_line);
     }
     if let Some(difference) = &report.difference {
         text += &format!("since the files before: {difference}\n");
