@@ -68,7 +68,7 @@ pub(crate) fn https(text: &str) -> Result<Authority, String> {
             Err(format!("the port of `{text}` is not a number from 0 to 65535"))
         }
         (Some("https"), Some(authority)) if !authority.host().is_empty() => Ok(authority),
-        _ => Err(format!("`{text}` is neither a unix socket nor a host with TLS")),
+        _ => Err(format!("`{text}` is no address of a host with TLS")),
     }
 }
 
@@ -121,14 +121,14 @@ mod tests {
     fn what_is_no_address_is_refused_with_the_reason() {
         for (text, why) in [
             ("unix:", "has no path"),
-            ("router", "neither"),
-            ("router:8443", "neither"),
+            ("router", "no address of a host"),
+            ("router:8443", "no address of a host"),
             ("", "is not an address"),
             ("http://router", "without TLS"),
             ("https://", "is not an address"),
             ("https://router/v1/status", "has a path"),
             ("https://alice@router", "a user"),
-            ("ftp://router", "neither"),
+            ("ftp://router", "no address of a host"),
             ("https://router:99999", "the port"),
             ("https://router:", "the port"),
         ] {

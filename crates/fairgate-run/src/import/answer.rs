@@ -1,8 +1,8 @@
 //! What servers answer: JSON lists of objects, read row by row.
 //!
 //! Versions differ in what they leave out, and in whether a number is written as text. So a row is read
-//! member by member, and a member of another kind than expected is as one that is missing: a single odd device
-//! must not stop the import of all others.
+//! member by member, and a member of another kind than expected is as one that is missing: a single odd
+//! device must not stop the import of all others.
 
 use std::fmt;
 

@@ -1,15 +1,14 @@
-//! Circuits, as both programs have them, become lines of `ShapedDevices.csv`, or are left out with the reason.
+//! Circuits, as both programs have them, become lines of `ShapedDevices.csv`, or are left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
-use std::ops::RangeInclusive;
 
 use fairgate::classify::Prefix;
-use serde::Serialize;
 
 use super::Wishes;
+use super::left_out::{Kind, LeftOut, Reason};
 use super::name::shown;
-use super::network::Nodes;
+use super::network::{Nodes, RATES};
 use crate::subscribers::{LEAST, csv, mbit_text};
 
 /// LibreQoS' line of names.
@@ -28,9 +27,6 @@ const NAMES: [&str; 13] = [
     "Upload Max Mbps",
     "Comment",
 ];
-
-/// What can be a rate, bit/s.
-pub(crate) const RATES: RangeInclusive<u64> = LEAST..=1_000_000_000_000;
 
 /// What a customer has: an endpoint of UISP, an internet service of Splynx.
 #[derive(Clone, Debug, Default)]
@@ -62,93 +58,22 @@ pub(crate) struct Device {
     pub(crate) addresses: Vec<String>,
 }
 
-/// Something that the server has and the list has not.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct LeftOut {
-    /// What it is.
-    pub of: Kind,
-    /// The identifier of the circuit, the node or the device.
-    pub id: String,
-    /// Its name.
-    pub name: String,
-    /// Why.
-    pub reason: Reason,
-    /// The address, if it is one of the circuit.
-    pub address: Option<String>,
-}
-
-/// What is left out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    /// A circuit with all its addresses.
-    Circuit,
-    /// An address of a circuit, which has others perhaps.
-    Address,
-    /// A device.
-    Device,
-    /// The limits of a node, which shapes nothing then.
-    Node,
-}
-
-/// Why something is left out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Reason {
-    /// The customer is suspended, or blocked.
-    Suspended,
-    /// It has no rate for each direction, or one below 10 kbit/s or above 1 Tbit/s.
-    NoRates,
-    /// It has no address, or none is left.
-    NoAddress,
-    /// Its identifier is that of another one.
-    Twice,
-    /// Another circuit has the same address.
-    Shared,
-    /// The prefix contains addresses of other circuits.
-    Contains,
-    /// It is no address or prefix.
-    NoPrefix,
-    /// The device is at no site.
-    NoSite,
-    /// At most six nodes may be above one another.
-    TooDeep,
-}
-
-impl Reason {
-    /// Says it in a few words.
-    pub fn words(self) -> &'static str {
-        match self {
-            Reason::Suspended => "suspended",
-            Reason::NoRates => "no rates",
-            Reason::NoAddress => "no address",
-            Reason::Twice => "given twice",
-            Reason::Shared => "several circuits have this address",
-            Reason::Contains => "contains addresses of other circuits",
-            Reason::NoPrefix => "not an address",
-            Reason::NoSite => "at no site",
-            Reason::TooDeep => "above six other levels: shapes nothing",
-        }
+/// Returns what is said of a circuit that is left out.
+fn left_out_circuit(circuit: &Circuit, reason: Reason) -> LeftOut {
+    LeftOut {
+        of: Kind::Circuit,
+        id: circuit.id.clone(),
+        name: shown(&circuit.name),
+        reason,
+        address: None,
     }
 }
 
-impl LeftOut {
-    pub(crate) fn circuit(circuit: &Circuit, reason: Reason) -> LeftOut {
-        LeftOut {
-            of: Kind::Circuit,
-            id: circuit.id.clone(),
-            name: shown(&circuit.name),
-            reason,
-            address: None,
-        }
-    }
-
-    fn address(circuit: &Circuit, address: impl ToString, reason: Reason) -> LeftOut {
-        LeftOut {
-            of: Kind::Address,
-            address: Some(address.to_string()),
-            ..LeftOut::circuit(circuit, reason)
-        }
+fn left_out_address(circuit: &Circuit, address: impl ToString, reason: Reason) -> LeftOut {
+    LeftOut {
+        of: Kind::Address,
+        address: Some(address.to_string()),
+        ..left_out_circuit(circuit, reason)
     }
 }
 
@@ -174,7 +99,7 @@ pub(crate) fn table(
     let mut taken = Vec::new();
     for mut circuit in circuits {
         if let Some(reason) = refusal(&mut circuit, wishes, &mut seen) {
-            left_out.push(LeftOut::circuit(&circuit, reason));
+            left_out.push(left_out_circuit(&circuit, reason));
             continue;
         }
         let prefixes = prefixes(&circuit, wishes, left_out);
@@ -192,7 +117,7 @@ pub(crate) fn table(
     };
     for (circuit, prefixes) in &taken {
         if prefixes.iter().all(Vec::is_empty) {
-            left_out.push(LeftOut::circuit(circuit, Reason::NoAddress));
+            left_out.push(left_out_circuit(circuit, Reason::NoAddress));
             continue;
         }
         let node = circuit.node.as_deref().and_then(|key| nodes.name(key));
@@ -236,7 +161,7 @@ fn prefixes(circuit: &Circuit, wishes: &Wishes, left_out: &mut Vec<LeftOut>) -> 
     for (device, addresses) in circuit.devices.iter().map(|device| &device.addresses).enumerate() {
         for address in addresses {
             let Some(prefix) = prefix(address) else {
-                left_out.push(LeftOut::address(circuit, shown(address), Reason::NoPrefix));
+                left_out.push(left_out_address(circuit, shown(address), Reason::NoPrefix));
                 continue;
             };
             let is_ignored = wishes.ignored.iter().any(|ignored| ignored.covers(&prefix));
@@ -265,8 +190,8 @@ fn prefixes(circuit: &Circuit, wishes: &Wishes, left_out: &mut Vec<LeftOut>) -> 
     of_devices
 }
 
-/// Reads an address, perhaps with the length of the network around it: `100.64.3.9/24` is one host. An address
-/// that is the first of the network is the network.
+/// Reads an address, perhaps with the length of the network around it: `100.64.3.9/24` is one host. An
+/// address that is the first of the network is the network.
 fn prefix(text: &str) -> Option<Prefix> {
     let (address, length) = match text.split_once('/') {
         Some((address, length)) => (address, Some(length.trim().parse::<u8>().ok()?)),
@@ -328,7 +253,7 @@ fn keep_apart(all: &mut [(Circuit, Vec<Vec<Prefix>>)], left_out: &mut Vec<LeftOu
     for (circuit, prefixes) in all {
         for prefix in prefixes.iter().flatten() {
             if let Some(reason) = reasons.get(&order(prefix)) {
-                left_out.push(LeftOut::address(circuit, prefix, *reason));
+                left_out.push(left_out_address(circuit, prefix, *reason));
             }
         }
         for prefixes in prefixes {

@@ -115,22 +115,25 @@ impl ImportError {
         let help = match (status, program) {
             (300..=399, _) => match location {
                 Some(there) => format!(
-                    "it leads to {}: give that address, if it is the server's; the token is sent nowhere else",
+                    "it leads to {}: give that address, if it is the server's; the token is sent nowhere \
+                     else",
                     harmless::name(there)
                 ),
                 None => "give the address that it leads to: the token is sent nowhere else".to_owned(),
             },
             (401, Program::Uisp) => {
-                "the token is none of this UISP: make one in Settings > Users > API tokens, and write it alone \
-                 into the file; a key of the CRM (X-Auth-App-Key) is another one"
+                "the token is none of this UISP: make one in Settings > Users > API tokens, and write it \
+                 alone into the file; a key of the CRM (X-Auth-App-Key) is another one"
                     .to_owned()
             }
             (401, Program::Splynx) => {
-                "the key or its secret is wrong: write both into the file, in one line, as in Administration > \
-                 API keys; and is the clock of this machine right?"
+                "the key or its secret is wrong: write both into the file, in one line, as in \
+                 Administration > API keys; and is the clock of this machine right?"
                     .to_owned()
             }
-            (403, Program::Uisp) => "the user of the token must be allowed to read the whole network".to_owned(),
+            (403, Program::Uisp) => {
+                "the user of the token must be allowed to read the whole network".to_owned()
+            }
             (403, Program::Splynx) => {
                 format!("allow the key to view `{permission}`, in Administration > API keys")
             }
@@ -156,8 +159,8 @@ fn remedy(error: &ClientError) -> &'static str {
     match error {
         ClientError::Unreachable(_) => "check the address and the port, and that this machine reaches it",
         ClientError::Insecure(_) => {
-            "name the certificate of the server, or of its authority, with --ca FILE, and the host by the name \
-             in it"
+            "name the certificate of the server, or of its authority, with --ca FILE, and the host by the \
+             name in it"
         }
         ClientError::Cut(_) => "it ended before it was whole: try again; nothing was written",
         _ => "try again later; nothing was written",

@@ -1,8 +1,8 @@
 //! Lists of subscribers from servers of others: UISP of Ubiquiti (NMS API v2.1) and Splynx (API 2.0).
 //!
 //! ```text
-//!   Server --- answers, JSON ---> uisp.rs, splynx.rs --- circuits, places ---> circuits.rs: ShapedDevices.csv
-//!     |                                                                    \-> network.rs: network.json
+//!   Server --- answers, JSON ---> uisp.rs, splynx.rs --- circuits ---> circuits.rs: ShapedDevices.csv
+//!     |                                             \--- places -----> network.rs: network.json
 //!     HTTP over TLS: one question after the other
 //! ```
 //!
@@ -30,6 +30,7 @@
 mod answer;
 mod circuits;
 mod error;
+mod left_out;
 mod name;
 mod network;
 mod questions;
@@ -42,8 +43,8 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use fairgate::classify::Prefix;
 
-pub use circuits::{Kind, LeftOut, Reason};
 pub use error::ImportError;
+pub use left_out::{Kind, LeftOut, Reason};
 pub use questions::Program;
 pub use server::Server;
 

@@ -1,12 +1,16 @@
 //! Sites and access points become `network.json`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 
 use serde_json::{Map, Value, json};
 
-use super::circuits::{Kind, LeftOut, RATES, Reason};
+use super::left_out::{Kind, LeftOut, Reason};
 use super::name::{distinct, shown};
-use crate::subscribers::DEPTH;
+use crate::subscribers::{DEPTH, LEAST};
+
+/// What can be a rate, bit/s.
+pub(crate) const RATES: RangeInclusive<u64> = LEAST..=1_000_000_000_000;
 
 /// The rate of a node whose rate nobody knows, bit/s: it has a class, and limits nothing.
 const UNKNOWN: u64 = 100_000_000_000;

@@ -117,8 +117,8 @@ impl Server {
     /// Reads a list page by page, in the order of its identifiers.
     ///
     /// A page begins with the last row of the page before. If it does not, a row before it was removed
-    /// meanwhile, and one behind it would be missing. The end is where nothing new comes, and not where a page
-    /// is short: a server may have shorter pages, or none at all.
+    /// meanwhile, and one behind it would be missing. The end is where nothing new comes, and not where a
+    /// page is short: a server may have shorter pages, or none at all.
     fn pages(&self, question: &Question, nonce: &mut u64) -> Result<Vec<Vec<u8>>, ImportError> {
         'anew: for _ in 0..ATTEMPTS {
             let mut pages = Vec::new();
@@ -271,7 +271,8 @@ mod tests {
         assert_eq!(signed("key", &secret, 160_000_000_000), EXPECTED);
     }
 
-    const EXPECTED: &str = "Splynx-EA (key=key&nonce=160000000000&signature=C6D94B998EB7C55FEF334F76BFFE1701671C65DB0BB6E7C568EB26DF649880DF)";
+    const EXPECTED: &str = "Splynx-EA (key=key&nonce=160000000000&signature=\
+        C6D94B998EB7C55FEF334F76BFFE1701671C65DB0BB6E7C568EB26DF649880DF)";
 
     #[test]
     fn an_address_may_have_the_path_of_the_api() {

@@ -4,18 +4,19 @@
 //! * Its rates are those of its tariff, kbit/s. `speed_limit_at` percent of them are guaranteed if
 //!   `speed_limit_type` is `percent`, and those of `speed_limit_fixed_*` if it is `fixed`. Bursts and
 //!   contention (`aggregation`) have no column in `ShapedDevices.csv`.
-//! * Its addresses are `ipv4`, `ipv4_route`, `ipv6` and `ipv6_delegated`. If they have none of a family, those
-//!   of its session count: addresses of a pool.
-//! * Its node is its access device, or the sector of its router, or this router. A device is below its network
-//!   site, or the device above it. A sector has rates, kbit/s.
+//! * Its addresses are `ipv4`, `ipv4_route`, `ipv6` and `ipv6_delegated`. If they have none of a family,
+//!   those of its session count: addresses of a pool.
+//! * Its node is its access device, or the sector of its router, or this router. A device is below its
+//!   network site, or the device above it. A sector has rates, kbit/s.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
 use super::answer::{number, reference, text};
-use super::circuits::{Circuit, Device, Rate, Reason};
+use super::circuits::{Circuit, Device, Rate};
 use super::error::ImportError;
+use super::left_out::Reason;
 use super::name::shown;
 use super::network::{Place, Places};
 use super::{Answers, Found, rows};

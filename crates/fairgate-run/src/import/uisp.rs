@@ -13,8 +13,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::answer::{flag, list, number, text};
-use super::circuits::{Circuit, Device, Kind, LeftOut, Rate, Reason};
+use super::circuits::{Circuit, Device, Rate};
 use super::error::ImportError;
+use super::left_out::{Kind, LeftOut, Reason};
 use super::name::shown;
 use super::network::Place;
 use super::{Answers, Found, rows};

@@ -36,11 +36,12 @@ Examples:
   fairgate subscribers import splynx https://splynx.example.com isp.toml --token-file splynx.token \\
       --suspended 256kbit    they are slow, instead of left out
 
-The file names the list: [subscribers] libreqos = { devices = \"ShapedDevices.csv\", network = \"network.json\" }.
-Both are checked as `fairgate check` does, and written only if they change. A run takes them over by itself.
+The file names the list: [subscribers] libreqos = { devices = \"...\", network = \"...\" }. Both files are
+checked as `fairgate check` does, and written only if they change. A run takes them over by itself.
 The file of the token has UISP's token, or key and secret of Splynx in one line, and mode 0600.
-Nothing is written if an answer is missing or cut off, and if the list would lose more than most_removed allows.
-A node of network.json with \"fixed\": true keeps its rates. All other changes of both files are lost.")]
+Nothing is written if an answer is missing or cut off, or if the list would lose more than most_removed
+allows. A node of network.json with \"fixed\": true keeps its rates. All other changes of both files are
+lost.")]
 pub(super) struct Args {
     /// Where the customers are
     program: Origin,
@@ -94,12 +95,12 @@ enum Refused {
     ))]
     Empty { left_out: usize, why: String },
     #[error(
-        "{removed} of the {had} subscribers of {devices} are not there any more ({difference}): an import removes \
-         at most {most} percent of them, and never all; nothing was written"
+        "{removed} of the {had} subscribers of {devices} are not there any more ({difference}): an import \
+         removes at most {most} percent of them, and never all; nothing was written"
     )]
     #[diagnostic(help(
-        "if the answer is too short, import again later; if it is right, write confirmed_removed = {removed} to \
-         [subscribers]; most_removed changes the limit"
+        "if the answer is too short, import again later; if it is right, write confirmed_removed = {removed} \
+         to [subscribers]; most_removed changes the limit"
     ))]
     CutOff {
         removed: usize,

@@ -323,7 +323,8 @@ fn names_are_those_of_one_node_each() {
         {"identification": {"id": "bbbbbbbb-2", "name": " Hill\u{200b} ", "type": "site"}},
         {"identification": {"id": "cccccccc-3", "name": "None", "type": "site"}},
         {"identification": {"id": "dddddddd-4", "name": "", "type": "site"}},
-        {"identification": {"id": "e1", "name": "#1, \"A\"\n\u{7}x", "type": "endpoint", "parent": {"id": "aaaaaaaa-1"}},
+        {"identification": {"id": "e1", "name": "#1, \"A\"\n\u{7}x", "type": "endpoint",
+            "parent": {"id": "aaaaaaaa-1"}},
          "qos": {"downloadSpeed": "25000000", "uploadSpeed": 1500000.0}},
         {"identification": {"id": "e2", "name": "B", "type": "endpoint", "parent": {"id": "bbbbbbbb-2"}},
          "qos": {"downloadSpeed": 25000000, "uploadSpeed": 5000000}},
@@ -393,6 +394,21 @@ fn name() -> impl Strategy<Value = String> {
     ]
 }
 
+/// Name, whether it is an endpoint, parent, rate.
+fn site() -> impl Strategy<Value = (String, bool, usize, Option<u64>)> {
+    (name(), any::<bool>(), 0usize..14, prop::option::of(0u64..1 << 50))
+}
+
+/// Site, name, addresses, access point.
+fn device() -> impl Strategy<Value = (usize, String, Vec<String>, usize)> {
+    (
+        0usize..14,
+        name(),
+        prop::collection::vec(address(), 0..5),
+        0usize..14,
+    )
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -400,8 +416,8 @@ proptest! {
     /// no address is in two of them.
     #[test]
     fn whatever_uisp_has_is_a_valid_list(
-        sites in prop::collection::vec((name(), any::<bool>(), 0usize..14, prop::option::of(0u64..1 << 50)), 1..14),
-        devices in prop::collection::vec((0usize..14, name(), prop::collection::vec(address(), 0..5), 0usize..14), 0..14),
+        sites in prop::collection::vec(site(), 1..14),
+        devices in prop::collection::vec(device(), 0..14),
     ) {
         let rows = sites.iter().enumerate().map(|(number, (name, is_endpoint, parent, rate))| json!({
             "identification": {
@@ -414,7 +430,9 @@ proptest! {
         let rows = devices.iter().enumerate().map(|(number, (site, name, addresses, ap))| json!({
             "identification": {"id": format!("d{number}"), "name": name, "site": {"id": format!("s{site}")}},
             "attributes": {"apDevice": {"id": format!("d{ap}")}},
-            "interfaces": [{"addresses": addresses.iter().map(|cidr| json!({"cidr": cidr})).collect::<Vec<_>>()}]
+            "interfaces": [
+                {"addresses": addresses.iter().map(|cidr| json!({"cidr": cidr})).collect::<Vec<_>>()}
+            ]
         }));
         let device_rows = Value::Array(rows.collect());
         let answers = BTreeMap::from([
