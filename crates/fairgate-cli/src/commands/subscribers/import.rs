@@ -30,11 +30,11 @@ const SHOWN: usize = 20;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  fairgate subscribers import uisp https://uisp.example.com isp.toml --token-file uisp.token --dry-run
-  fairgate subscribers import uisp https://uisp.example.com isp.toml --token-file uisp.token
-  fairgate subscribers import splynx https://splynx.example.com isp.toml --token-file splynx.token
-  fairgate subscribers import splynx https://splynx.example.com isp.toml --token-file splynx.token \\
-      --suspended 256kbit    they are slow, instead of left out
+  fairgate subscribers import uisp https://uisp.example.com isp.toml --token-file token --dry-run
+  fairgate subscribers import uisp https://uisp.example.com isp.toml --token-file token
+  fairgate subscribers import uisp https://uisp.example.com isp.toml --token-file token --ca uisp.pem
+  fairgate subscribers import splynx https://splynx.example.com isp.toml --token-file token
+  fairgate subscribers import splynx https://splynx.example.com isp.toml --token-file token --suspended 256kbit
 
 The file names the list: [subscribers] libreqos = { devices = \"...\", network = \"...\" }. Both files are
 checked as `fairgate check` does, and written only if they change. A run takes them over by itself.

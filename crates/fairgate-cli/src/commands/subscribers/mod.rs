@@ -18,7 +18,7 @@ Examples:
   fairgate subscribers set --plan home down=120mbit --yes
   fairgate subscribers node 'AP 3' down=200mbit up=50mbit --yes
   fairgate subscribers diff isp.toml                 what a reload would do
-  fairgate subscribers import uisp https://uisp.example.com isp.toml --token-file uisp.token
+  fairgate subscribers import uisp https://uisp.example.com isp.toml --token-file token
 
 `fairgate help subscribers set`, `node`, `diff` and `import` say more.")]
 pub(crate) struct Args {
