@@ -5,16 +5,17 @@
 //! device must not stop the import of all others.
 
 use std::fmt;
+use std::marker::PhantomData;
 
 use serde::Deserializer;
-use serde::de::{DeserializeSeed, SeqAccess, Visitor};
+use serde::de::{DeserializeOwned, DeserializeSeed, SeqAccess, Visitor};
 use serde_json::Value;
 
 /// Calls `each` with the rows of an answer, one after the other: a large answer is never in memory as values.
 ///
 /// # Errors
 /// Says why the answer is no list.
-pub(crate) fn rows(bytes: &[u8], each: impl FnMut(&Value)) -> Result<(), String> {
+pub(crate) fn rows<T: DeserializeOwned>(bytes: &[u8], each: impl FnMut(&T)) -> Result<(), String> {
     let start = bytes.trim_ascii_start();
     if start.starts_with(b"<") {
         return Err("it is a web page, and no JSON".to_owned());
@@ -30,16 +31,18 @@ pub(crate) fn rows(bytes: &[u8], each: impl FnMut(&Value)) -> Result<(), String>
         });
     }
     let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let read = Rows(each).deserialize(&mut reader).and_then(|()| reader.end());
+    let read = Rows(each, PhantomData)
+        .deserialize(&mut reader)
+        .and_then(|()| reader.end());
     read.map_err(|error| match error.is_eof() {
         true => "it ends in the middle: it was cut off".to_owned(),
         false => format!("it is no JSON: {error}"),
     })
 }
 
-struct Rows<F>(F);
+struct Rows<F, T>(F, PhantomData<T>);
 
-impl<'de, F: FnMut(&Value)> DeserializeSeed<'de> for Rows<F> {
+impl<'de, T: DeserializeOwned, F: FnMut(&T)> DeserializeSeed<'de> for Rows<F, T> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<(), D::Error> {
@@ -47,7 +50,7 @@ impl<'de, F: FnMut(&Value)> DeserializeSeed<'de> for Rows<F> {
     }
 }
 
-impl<'de, F: FnMut(&Value)> Visitor<'de> for Rows<F> {
+impl<'de, T: DeserializeOwned, F: FnMut(&T)> Visitor<'de> for Rows<F, T> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -55,7 +58,7 @@ impl<'de, F: FnMut(&Value)> Visitor<'de> for Rows<F> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut list: A) -> Result<(), A::Error> {
-        while let Some(row) = list.next_element::<Value>()? {
+        while let Some(row) = list.next_element::<T>()? {
             (self.0)(&row);
         }
         Ok(())
@@ -117,7 +120,7 @@ mod tests {
 
     fn ids(bytes: &[u8]) -> Result<Vec<String>, String> {
         let mut ids = Vec::new();
-        rows(bytes, |row| ids.extend(text(row, "/id")))?;
+        rows::<Value>(bytes, |row| ids.extend(text(row, "/id")))?;
         Ok(ids)
     }
 

@@ -13,6 +13,8 @@ use hyper::header::{ACCEPT, AUTHORIZATION, HOST, HeaderName, HeaderValue, LOCATI
 use hyper::http::uri::Authority;
 use hyper::{Request, StatusCode};
 use ring::hmac;
+use serde::de::IgnoredAny;
+use serde_json::Value;
 use tokio_rustls::TlsConnector;
 
 use super::answer::{complaint, rows, text};
@@ -107,7 +109,7 @@ impl Server {
         for question in self.program.questions() {
             let pages = match question.has_pages {
                 true => self.pages(question, &mut nonce)?,
-                false => vec![self.checked(question, question.target, &mut nonce)?.0],
+                false => vec![self.whole(question, &mut nonce)?],
             };
             answers.insert(question.name, pages);
         }
@@ -130,7 +132,7 @@ impl Server {
                     "{}{and}order%5Bid%5D=ASC&limit={PAGE}&offset={offset}",
                     question.target
                 );
-                let (page, ids) = self.checked(question, &target, nonce)?;
+                let (page, ids) = self.page(question, &target, nonce)?;
                 if ids.iter().all(|id| known.contains(id)) {
                     return Ok(pages);
                 }
@@ -141,30 +143,39 @@ impl Server {
                 known.extend(ids);
                 pages.push(page);
             }
-            return Err(ImportError::Answer {
-                what: self.what(question),
-                why: format!("it has more than {MOST_ROWS} rows"),
-            });
+            return Err(self.unusable(question, format!("it has more than {MOST_ROWS} rows")));
         }
         Err(ImportError::Changing {
             what: self.what(question),
         })
     }
 
-    /// Returns an answer that is a list, with the identifiers of its rows.
-    fn checked(
+    /// Returns a page with the identifiers of its rows.
+    fn page(
         &self,
         question: &Question,
         target: &str,
         nonce: &mut u64,
     ) -> Result<(Vec<u8>, Vec<String>), ImportError> {
-        let answer = self.get(question, target, nonce)?;
+        let page = self.get(question, target, nonce)?;
         let mut ids = Vec::new();
-        rows(&answer, |row| ids.extend(text(row, "/id"))).map_err(|why| ImportError::Answer {
+        let read = rows::<Value>(&page, |row| ids.extend(text(row, "/id")));
+        read.map_err(|why| self.unusable(question, why))?;
+        Ok((page, ids))
+    }
+
+    fn whole(&self, question: &Question, nonce: &mut u64) -> Result<Vec<u8>, ImportError> {
+        let answer = self.get(question, question.target, nonce)?;
+        let read = rows::<IgnoredAny>(&answer, |_| {});
+        read.map_err(|why| self.unusable(question, why))?;
+        Ok(answer)
+    }
+
+    fn unusable(&self, question: &Question, why: String) -> ImportError {
+        ImportError::Answer {
             what: self.what(question),
             why,
-        })?;
-        Ok((answer, ids))
+        }
     }
 
     fn get(&self, question: &Question, target: &str, nonce: &mut u64) -> Result<Vec<u8>, ImportError> {
