@@ -69,7 +69,7 @@ pub fn import(bytes: &[u8]) -> bool {
     ];
     let settings = settings.expect("the section is there");
     let list = Subscribers::read(settings, &texts, None, &registry).expect("a valid list");
-    assert_eq!(list.list().subscribers.len(), imported.circuits);
+    assert_eq!(list.list().subscribers.len(), imported.subscribers);
     // Nodes that are virtual are none of the list.
     assert!(list.list().nodes.len() <= imported.nodes);
     true

@@ -111,11 +111,11 @@ fn uisp_becomes_a_list_that_is_checked() {
     assert_eq!(warnings, "");
     for line in [
         "subscriber  1f3a0000-0000-4000-8000-000000000005  Carla Dietz                 suspended",
-        "address     1f3a0000-0000-4000-8000-000000000008  Finn Gast    100.64.3.1/32  several circuits \
+        "address     1f3a0000-0000-4000-8000-000000000008  Finn Gast    100.64.3.1/32  several subscribers \
          have this address",
         "subscribers  5      1 suspended, 1 no rates, 1 no address",
         "devices      6      1 at no site",
-        "addresses    8      2 several circuits have this address",
+        "addresses    8      2 several subscribers have this address",
         "nodes        4",
     ] {
         assert!(
@@ -152,13 +152,13 @@ fn a_script_reads_what_was_imported() {
     assert_eq!(document["schema"], "fairgate.subscribers_import/1");
     assert_eq!(document["program"], "UISP");
     assert_eq!(
-        (&document["circuits"], &document["is_written"]),
+        (&document["subscribers"], &document["is_written"]),
         (&json!(6), &json!(true))
     );
     assert_eq!(document["difference"], Value::Null);
     assert_eq!(document["files"].as_array().map(Vec::len), Some(2));
     let first = json!({
-        "of": "circuit", "id": "1f3a0000-0000-4000-8000-000000000006", "name": "Dora Eck",
+        "of": "subscriber", "id": "1f3a0000-0000-4000-8000-000000000006", "name": "Dora Eck",
         "reason": "no_rates", "address": null
     });
     assert_eq!(document["left_out"][0], first);
@@ -326,7 +326,7 @@ fn an_answer_that_is_refused_or_broken_writes_nothing() {
         false => rows(&[]),
     });
     let words = [
-        "8 circuits are left out (1 suspended, 1 no rates, 6 no address)",
+        "8 subscribers are left out (1 suspended, 1 no rates, 6 no address)",
         "--dry-run names them",
     ];
     stage.refuses("uisp", &empty, 2, &words);

@@ -61,7 +61,7 @@ pub(crate) struct Device {
 /// Returns what is said of a circuit that is left out.
 fn left_out_circuit(circuit: &Circuit, reason: Reason) -> LeftOut {
     LeftOut {
-        of: Kind::Circuit,
+        of: Kind::Subscriber,
         id: circuit.id.clone(),
         name: shown(&circuit.name),
         reason,

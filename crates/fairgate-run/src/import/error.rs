@@ -95,6 +95,7 @@ impl ImportError {
             source @ (ClientError::Unreachable(_)
             | ClientError::Insecure(_)
             | ClientError::Cut(_)
+            | ClientError::NoAuthorities
             | ClientError::Silent) => ImportError::NoAnswer {
                 what: what.to_owned(),
                 source,
@@ -158,7 +159,7 @@ fn said(message: Option<&str>) -> String {
 fn remedy(error: &ClientError) -> &'static str {
     match error {
         ClientError::Unreachable(_) => "check the address and the port, and that this machine reaches it",
-        ClientError::Insecure(_) => {
+        ClientError::Insecure(_) | ClientError::NoAuthorities => {
             "name the certificate of the server, or of its authority, with --ca FILE, and the host by the \
              name in it"
         }

@@ -7,13 +7,13 @@ use serde::Serialize;
 pub struct LeftOut {
     /// What it is.
     pub of: Kind,
-    /// The identifier of the circuit, the node or the device.
+    /// The identifier of the subscriber, the node or the device.
     pub id: String,
     /// Its name.
     pub name: String,
     /// Why.
     pub reason: Reason,
-    /// The address, if it is one of the circuit.
+    /// The address, if that is what is left out.
     pub address: Option<String>,
 }
 
@@ -21,9 +21,9 @@ pub struct LeftOut {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// A circuit with all its addresses.
-    Circuit,
-    /// An address of a circuit, which has others perhaps.
+    /// A subscriber with all its addresses.
+    Subscriber,
+    /// An address of a subscriber, which has others perhaps.
     Address,
     /// A device.
     Device,
@@ -43,9 +43,9 @@ pub enum Reason {
     NoAddress,
     /// Its identifier is that of another one.
     Twice,
-    /// Another circuit has the same address.
+    /// Another subscriber has the same address.
     Shared,
-    /// The prefix contains addresses of other circuits.
+    /// The prefix contains addresses of other subscribers.
     Contains,
     /// It is no address or prefix.
     NoPrefix,
@@ -63,8 +63,8 @@ impl Reason {
             Reason::NoRates => "no rates",
             Reason::NoAddress => "no address",
             Reason::Twice => "given twice",
-            Reason::Shared => "several circuits have this address",
-            Reason::Contains => "contains addresses of other circuits",
+            Reason::Shared => "several subscribers have this address",
+            Reason::Contains => "contains addresses of other subscribers",
             Reason::NoPrefix => "not an address",
             Reason::NoSite => "at no site",
             Reason::TooDeep => "above six other levels: shapes nothing",

@@ -22,7 +22,7 @@
 //! let device = br#"[{"identification": {"id": "d1", "site": {"id": "e1"}}, "ipAddress": "100.64.0.1/24"}]"#;
 //! let answers = BTreeMap::from([("sites", vec![site.to_vec()]), ("devices", vec![device.to_vec()])]);
 //! let imported = read(Program::Uisp, &answers, &Wishes::default(), None)?;
-//! assert_eq!(imported.circuits, 1);
+//! assert_eq!(imported.subscribers, 1);
 //! assert!(imported.devices_text.contains("e1,Ann,d1,,,,100.64.0.1,,0.01,0.01,100,20,"));
 //! # Ok::<(), fairgate_run::import::ImportError>(())
 //! ```
@@ -88,14 +88,14 @@ pub struct Imported {
     /// `network.json`.
     pub network_text: String,
     /// How many subscribers the list has.
-    pub circuits: usize,
+    pub subscribers: usize,
     /// Devices with addresses.
     pub devices: usize,
     /// Addresses and prefixes.
     pub addresses: usize,
     /// Nodes.
     pub nodes: usize,
-    /// Circuits that are connected to no node, but to the line.
+    /// Subscribers that are connected to no node, but to the line.
     pub on_line: usize,
     /// What the list does not have.
     pub left_out: Vec<LeftOut>,
@@ -139,7 +139,7 @@ pub fn read(
     Ok(Imported {
         devices_text: table.text,
         network_text,
-        circuits: table.circuits,
+        subscribers: table.circuits,
         devices: table.devices,
         addresses: table.addresses,
         nodes: nodes.len(),

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use http_body_util::Full;
@@ -21,7 +21,7 @@ use super::answer::{complaint, rows, text};
 use super::error::ImportError;
 use super::questions::{Program, Question};
 use super::{Answers, name};
-use crate::client::{Access, ClientError, Destination, https, secret, tls_config, token_words};
+use crate::client::{ClientError, Destination, https, secret, tls_config, token_words};
 
 /// How long nothing of an answer may arrive. A large UISP takes a minute for its devices with interfaces.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -70,24 +70,25 @@ impl fmt::Debug for Server {
 
 impl Server {
     /// Returns the server at an address, like `https://uisp.example.com`. Nothing is asked yet. The file with
-    /// the token has UISP's token, or key and secret of Splynx, in one line.
+    /// the token has UISP's token, or key and secret of Splynx, in one line. The
+    /// certificate of the server leads to one of the file `ca`, or else to one that the system trusts.
     ///
     /// # Errors
     /// Fails if the address is none, if a file can't be read, and if others may read the token.
-    pub fn at(program: Program, url: &str, access: &Access) -> Result<Server, ImportError> {
+    pub fn at(program: Program, url: &str, token: &Path, ca: Option<&Path>) -> Result<Server, ImportError> {
         let authority = https(without_path(program, url)).map_err(|why| ImportError::Address { why })?;
-        let tls = tls_config(access.ca.as_deref()).map_err(ImportError::Own)?;
-        let path = access.token.as_deref().unwrap_or("token".as_ref());
-        let words = token_words(path).map_err(ImportError::Own)?;
+        let failed = |error| ImportError::of(url, error);
+        let words = token_words(token).map_err(failed)?;
+        let tls = tls_config(ca).map_err(failed)?;
         let secret = match (program, words) {
-            (Program::Uisp, (_, token)) => Secret::Token(secret(path, &token).map_err(ImportError::Own)?),
+            (Program::Uisp, (_, word)) => Secret::Token(secret(token, &word).map_err(failed)?),
             (Program::Splynx, (Some(key), word)) => Secret::Signed {
-                path: path.to_owned(),
+                path: token.to_owned(),
                 key,
                 secret: hmac::Key::new(hmac::HMAC_SHA256, word.as_bytes()),
             },
             (Program::Splynx, (None, _)) => {
-                let path = path.display().to_string();
+                let path = token.display().to_string();
                 return Err(ImportError::NoSecret { path });
             }
         };

@@ -8,7 +8,6 @@ use clap::ValueEnum;
 use fairgate::classify::Prefix;
 use fairgate_config::units::parse_rate;
 use fairgate_config::{Document, Registry};
-use fairgate_run::client::Access;
 use fairgate_run::import::{ImportError, Imported, Kind, LeftOut, Program, Server, Wishes, read};
 use fairgate_run::subscribers::{Settings, Source, Subscribers};
 use fairgate_run_api::Difference;
@@ -89,7 +88,9 @@ enum Refused {
         "write libreqos = {{ devices = \"ShapedDevices.csv\", network = \"network.json\" }} to [subscribers]"
     ))]
     NoFiles { file: String },
-    #[error("nothing is left of the answer: {left_out} circuits are left out ({why}); nothing was written")]
+    #[error(
+        "nothing is left of the answer: {left_out} subscribers are left out ({why}); nothing was written"
+    )]
     #[diagnostic(help(
         "--dry-run names them; is that the right server, and may the token see the customers?"
     ))]
@@ -116,11 +117,11 @@ enum Refused {
 struct Report<'a> {
     /// `UISP` or `Splynx`.
     program: String,
-    circuits: usize,
+    subscribers: usize,
     devices: usize,
     addresses: usize,
     nodes: usize,
-    /// Circuits that are connected to no node, but to the line.
+    /// Subscribers that are connected to no node, but to the line.
     on_line: usize,
     left_out: &'a [LeftOut],
     /// How the list differs from the one in the files before. None if there was none.
@@ -178,7 +179,7 @@ pub(super) fn run(args: &Args, registry: &Registry, format: Format) -> Result<Ou
     input::warn(&warnings, format);
     let report = Report {
         program: args.program().to_string(),
-        circuits: imported.circuits,
+        subscribers: imported.subscribers,
         devices: imported.devices,
         addresses: imported.addresses,
         nodes: imported.nodes,
@@ -206,10 +207,6 @@ impl Args {
 
     /// Asks the server, and makes the list of its answers.
     fn imported(&self, network: Option<&str>) -> Result<Imported, Failure> {
-        let access = Access {
-            token: Some(self.token_file.clone()),
-            ca: self.ca.clone(),
-        };
         let wishes = Wishes {
             suspended: self.suspended,
             ignored: match self.ignore.is_empty() {
@@ -218,7 +215,8 @@ impl Args {
             },
         };
         let imported = || -> Result<Imported, ImportError> {
-            let answers = Server::at(self.program(), &self.url, &access)?.answers()?;
+            let answers =
+                Server::at(self.program(), &self.url, &self.token_file, self.ca.as_deref())?.answers()?;
             read(self.program(), &answers, &wishes, network)
         };
         imported().map_err(|error| match error.is_bad_input() {
@@ -275,13 +273,13 @@ fn allowed(
 ) -> Result<(), Refused> {
     let settings = list.settings();
     let Some(before) = before else {
-        return match imported.circuits {
+        return match imported.subscribers {
             0 => Err(Refused::Empty {
-                left_out: reasons(&imported.left_out, Kind::Circuit)
+                left_out: reasons(&imported.left_out, Kind::Subscriber)
                     .iter()
                     .map(|(_, count)| count)
                     .sum(),
-                why: counted(&reasons(&imported.left_out, Kind::Circuit)),
+                why: counted(&reasons(&imported.left_out, Kind::Subscriber)),
             }),
             _ => Ok(()),
         };
@@ -341,7 +339,7 @@ fn text(report: &Report<'_>, is_dry: bool) -> String {
     }
     let mut table = output::table(["", "TAKEN", "LEFT OUT"]);
     let counts = [
-        (Kind::Circuit, "subscribers", report.circuits),
+        (Kind::Subscriber, "subscribers", report.subscribers),
         (Kind::Device, "devices", report.devices),
         (Kind::Address, "addresses", report.addresses),
         (Kind::Node, "nodes", report.nodes),
@@ -368,7 +366,7 @@ fn text(report: &Report<'_>, is_dry: bool) -> String {
 
 fn of(kind: Kind) -> &'static str {
     match kind {
-        Kind::Circuit => "subscriber",
+        Kind::Subscriber => "subscriber",
         Kind::Address => "address",
         Kind::Device => "device",
         Kind::Node => "node",

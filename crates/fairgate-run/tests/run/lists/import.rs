@@ -117,16 +117,16 @@ fn endpoints_of_uisp_are_subscribers() {
     assert_eq!(
         left_out(&imported),
         [
-            (Kind::Circuit, "Carla Dietz", None, Reason::Suspended),
-            (Kind::Circuit, "Dora Eck", None, Reason::NoRates),
-            (Kind::Circuit, "Emil Frank", None, Reason::NoAddress),
+            (Kind::Subscriber, "Carla Dietz", None, Reason::Suspended),
+            (Kind::Subscriber, "Dora Eck", None, Reason::NoRates),
+            (Kind::Subscriber, "Emil Frank", None, Reason::NoAddress),
             (Kind::Address, "Finn Gast", Some("100.64.3.1/32"), Reason::Shared),
             (Kind::Address, "Gwen Haas", Some("100.64.3.1/32"), Reason::Shared),
             (Kind::Device, "Spare CPE", None, Reason::NoSite),
         ]
     );
     assert_eq!(
-        (imported.circuits, imported.devices, imported.addresses),
+        (imported.subscribers, imported.devices, imported.addresses),
         (5, 6, 8)
     );
     assert_eq!((imported.nodes, imported.on_line), (4, 0));
@@ -161,9 +161,9 @@ fn services_of_splynx_are_subscribers() {
     assert_eq!(
         left_out(&imported),
         [
-            (Kind::Circuit, "Carla Dietz", None, Reason::Suspended),
-            (Kind::Circuit, "Dora Eck", None, Reason::NoRates),
-            (Kind::Circuit, "Finn Gast", None, Reason::NoAddress),
+            (Kind::Subscriber, "Carla Dietz", None, Reason::Suspended),
+            (Kind::Subscriber, "Dora Eck", None, Reason::NoRates),
+            (Kind::Subscriber, "Finn Gast", None, Reason::NoAddress),
         ]
     );
     assert_eq!(imported.on_line, 1);
@@ -441,7 +441,7 @@ proptest! {
         ]);
         let imported = imported(Program::Uisp, &answers);
         let list = list(&imported);
-        prop_assert_eq!(list.list().subscribers.len(), imported.circuits);
+        prop_assert_eq!(list.list().subscribers.len(), imported.subscribers);
         prop_assert_eq!(list.list().nodes.len(), imported.nodes);
         let prefixes = list.list().subscribers.iter().map(|one| one.prefixes.len()).sum::<usize>();
         prop_assert_eq!(prefixes, imported.addresses);
@@ -449,7 +449,7 @@ proptest! {
         let out: BTreeSet<&str> = imported
             .left_out
             .iter()
-            .filter(|one| one.of == Kind::Circuit)
+            .filter(|one| one.of == Kind::Subscriber)
             .map(|one| one.id.as_str())
             .collect();
         prop_assert_eq!(list.list().subscribers.len() + out.len(), endpoints);
