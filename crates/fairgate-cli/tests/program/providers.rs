@@ -162,6 +162,17 @@ fn a_script_reads_what_was_imported() {
         "reason": "no_rates", "address": null
     });
     assert_eq!(document["left_out"][0], first);
+    // The page describes each key. The site's schemas are made of commands that need no server.
+    let page = fs::read_to_string(super::folder("../../docs/json.md")).unwrap();
+    let (_, section) = page
+        .split_once("## fairgate.subscribers_import/1")
+        .expect("a section");
+    let (section, _) = section.split_once("\n## ").expect("another section");
+    let keys =
+        [&document, &document["left_out"][0]].map(|object| object.as_object().expect("an object").keys());
+    for key in keys.into_iter().flatten().filter(|key| *key != "schema") {
+        assert!(section.contains(&format!("{key}`")), "{key}");
+    }
     let slow = fs::read_to_string(stage.path("ShapedDevices.csv")).unwrap();
     assert!(slow.contains(",0.01,0.01,0.256,0.256,"), "{slow}");
 }
