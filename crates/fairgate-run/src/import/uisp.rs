@@ -59,7 +59,7 @@ pub(crate) fn read(answers: &Answers) -> Result<Found, ImportError> {
                     site,
                     access_point: text(row, "/attributes/apDevice/id"),
                     capacities: ["downlink", "uplink"].map(|way| {
-                        // They change all the time, by less than this.
+                        // Whole Mbit/s: the digits behind them change with every answer.
                         let bits = number(row, &format!("/overview/{way}Capacity"))?;
                         Some(bits / 1_000_000 * 1_000_000)
                     }),
