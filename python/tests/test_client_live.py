@@ -178,7 +178,9 @@ def networked(live: None, program: str, tmp_path: Path) -> Iterator[Client]:
     (tmp_path / "n.json").write_text(NETWORK)
     (tmp_path / "d.csv").write_text(DEVICES)
     text = SUBSCRIBERS[: SUBSCRIBERS.index("api =")] + 'api = "unix:api.sock"\n'
-    text = text.replace("[subscribers]", '[subscribers]\nlibreqos = { devices = "d.csv", network = "n.json" }')
+    text = text.replace(
+        "[subscribers]", '[subscribers]\nlibreqos = { devices = "d.csv", network = "n.json" }'
+    )
     with Run(program, text, tmp_path), Client(f"unix:{tmp_path}/api.sock") as run:
         yield run
 
@@ -199,8 +201,8 @@ def kept(run: Client) -> object:
     return run.confirm()
 
 
-# For each operation of the document a call that succeeds. Those of subscribers and of nodes go to the runs that
-# have some, the others to the one with reservations.
+# For each operation of the document a call that succeeds. Those of subscribers and of nodes go to the runs
+# that have some, the others to the one with reservations.
 CALLS: dict[str, Callable[[Client], object]] = {
     "change": lambda run: run.change(["class change 30 rate=7mbit"], from_="eth0"),
     "changeReservation": lambda run: run.change_reservation("call", CALL, from_="eth1"),
