@@ -421,11 +421,11 @@ pub(crate) unsafe extern "C" fn fgk_class(
 ) {
     // SAFETY: by this function's contract.
     let (queue, parents, class) = unsafe { (&*queue, (*running).parents(), &mut *class) };
-    let found = parents.first(queue, class.number.into());
+    let found = parents.first(queue.root(), class.number.into());
     class.number = found.unwrap_or(0).into();
     if let Some(found) = found {
         class.parent = parents.parent(found).unwrap_or(0).into();
-        counts(&parents.statistics(queue, found), &mut class.counts);
+        counts(&parents.statistics(queue.root(), found), &mut class.counts);
     }
 }
 

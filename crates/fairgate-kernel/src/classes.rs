@@ -4,11 +4,10 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use fairgate::Statistics;
 use fairgate::registry::PARENT;
 use fairgate::registry::tree::{Described, parent_of, trees};
+use fairgate::{Class, Discipline, Statistics};
 
-use crate::queue::Queue;
 use crate::tree::Tree;
 
 /// Deeper than classes of any discipline may be below one another.
@@ -47,14 +46,14 @@ impl Parents {
     }
 
     /// Returns the first class whose number is at least `least`.
-    pub fn first(&self, queue: &Queue, least: u64) -> Option<u16> {
+    pub fn first(&self, root: &dyn Discipline, least: u64) -> Option<u16> {
         let mut found = self
             .0
             .iter()
             .map(|below| below.parent)
             .filter(|&above| u64::from(above) >= least)
             .min();
-        queue.visit_classes(&mut |class| {
+        visit(root, &mut |class| {
             if u64::from(class.minor) >= least && found.is_none_or(|found| class.minor < found) {
                 found = Some(class.minor);
             }
@@ -63,9 +62,9 @@ impl Parents {
     }
 
     /// Returns the statistics of a class: for one that is above others the sum of all that is below it.
-    pub fn statistics(&self, queue: &Queue, class: u16) -> Statistics {
+    pub fn statistics(&self, root: &dyn Discipline, class: u16) -> Statistics {
         let mut sum = Statistics::default();
-        queue.visit_classes(&mut |leaf| {
+        visit(root, &mut |leaf| {
             let above = core::iter::successors(Some(leaf.minor), |&minor| self.parent(minor));
             if above.take(MOST_LEVELS).any(|minor| minor == class) {
                 sum += &leaf.discipline.statistics();
@@ -75,11 +74,30 @@ impl Parents {
     }
 }
 
-/// Returns the tree whose classes are shown: as [`Queue::visit_classes`] does with what was built.
+/// Returns the tree whose classes are shown: as [`visit`] does with what was built.
 fn shown(tree: &Tree) -> &Tree {
     let mut inner = trees(tree);
     match (inner.next(), inner.next()) {
         (Some((_, only)), None) if trees(only).next().is_some() => shown(only),
         _ => tree,
     }
+}
+
+/// Calls `call` for the classes that hold something. A discipline with one class, like a shaper, is passed if
+/// what it holds has classes.
+pub(crate) fn visit(discipline: &dyn Discipline, call: &mut dyn FnMut(Class<'_>)) {
+    let mut count = 0;
+    discipline.visit_classes(&mut |_| count += 1);
+    if count != 1 {
+        discipline.visit_classes(call);
+        return;
+    }
+    discipline.visit_classes(&mut |class| {
+        let mut inner = 0;
+        class.discipline.visit_classes(&mut |_| inner += 1);
+        match inner {
+            0 => call(class),
+            _ => visit(class.discipline, call),
+        }
+    });
 }

@@ -9,6 +9,7 @@ use fairgate::{
     Packet, Pool, Slot, Statistics, Time,
 };
 
+use crate::classes;
 use crate::form::Refused;
 use crate::prepared::{Manner, Prepared};
 use crate::sojourns::Sojourns;
@@ -252,7 +253,7 @@ impl Queue {
     /// Calls `visit` for the classes of the tree's first discipline that has some. A shaper that holds one
     /// discipline is passed.
     pub fn visit_classes(&self, visit: &mut dyn FnMut(Class<'_>)) {
-        classes_of(self.link.root(), visit);
+        classes::visit(self.link.root(), visit);
     }
 }
 
@@ -303,21 +304,4 @@ pub(crate) fn common_key(arriving: &Arriving<'_>) -> Option<FlowKey> {
         traffic_class: head[1],
         ..FlowKey::default()
     })
-}
-
-fn classes_of(discipline: &dyn Discipline, visit: &mut dyn FnMut(Class<'_>)) {
-    let mut count = 0;
-    discipline.visit_classes(&mut |_| count += 1);
-    if count != 1 {
-        discipline.visit_classes(visit);
-        return;
-    }
-    discipline.visit_classes(&mut |class| {
-        let mut inner = 0;
-        class.discipline.visit_classes(&mut |_| inner += 1);
-        match inner {
-            0 => visit(class),
-            _ => classes_of(class.discipline, visit),
-        }
-    });
 }

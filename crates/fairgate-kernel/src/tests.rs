@@ -315,8 +315,8 @@ source_port = 2
     let parents = prepared.parents();
     let mut shown = Vec::new();
     let mut next = 1;
-    while let Some(class) = parents.first(&queue, next) {
-        let waiting = parents.statistics(&queue, class).backlog().packets;
+    while let Some(class) = parents.first(queue.root(), next) {
+        let waiting = parents.statistics(queue.root(), class).backlog().packets;
         shown.push((class, parents.parent(class), waiting));
         next = u64::from(class) + 1;
     }
