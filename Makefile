@@ -19,7 +19,7 @@ RUST_VERSION = $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 .PHONY: semver msrv
 .PHONY: packages try-packages static unit
 .PHONY: verdicts-live tools install integrations header tc-testing miri
-.PHONY: kernel kernel-check kernel-packages kernel-test
+.PHONY: kernel kernel-check kernel-debug kernel-packages kernel-test
 .PHONY: docs docs-environment
 .PHONY: python python-build python-tests python-environment python-lint python-disciplines python-client
 .PHONY: tutorials wheel test-build
@@ -48,6 +48,7 @@ help:
 	@echo 'make header          write the header of the C library anew from its source'
 	@echo 'make tc-testing      the kernel'"'"'s test cases of tc, from the source tree KERNEL=DIR'
 	@echo 'make kernel-test     boot kernels in QEMU with Fairgate as their qdisc, and test it'
+	@echo 'make kernel-debug    kernel-test in a kernel with KASAN, lockdep and kmemleak, which it builds'
 	@echo 'make kernel-check    the part of it that boots no kernel: the object, its gates, the same departures'
 	@echo 'make kernel          the module for the kernel of the headers KERNEL=DIR, or of this machine'
 	@echo 'make kernel-packages fairgate-dkms, the kernel module as .deb and .rpm, in target/packages'
@@ -209,6 +210,10 @@ kernel-check: tools
 
 kernel-test: tools
 	scripts/kernel/test $(addprefix --kernel ,$(KERNELS)) $(TESTS)
+
+# Building that kernel takes some 15 minutes, once; what it costs is not measured.
+kernel-debug: tools
+	scripts/kernel/test --kernel debug $(or $(TESTS),clocked parallel)
 
 lint: unit python-lint no-std rust-lint
 
