@@ -58,7 +58,7 @@ pub(crate) struct Device {
     pub(crate) addresses: Vec<String>,
 }
 
-/// Returns what is said of a circuit that is left out.
+/// Returns the line of the report about a circuit that is left out.
 fn left_out_circuit(circuit: &Circuit, reason: Reason) -> LeftOut {
     LeftOut {
         of: Kind::Subscriber,

@@ -153,8 +153,8 @@ fn cell<'r, 't>(
     })
 }
 
-/// Notes what changes in the addresses of a circuit with several devices: those that stay are left where they
-/// are, those that go are taken from the device that has them, and new ones are the first device's.
+/// Notes what changes in the addresses of a circuit with several devices: an address that it keeps stays at
+/// its device, one that it loses is removed there, and new ones are added to the first device.
 fn of_devices(
     content: &str,
     columns: &Columns,

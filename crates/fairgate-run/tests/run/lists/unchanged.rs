@@ -319,8 +319,8 @@ proptest! {
         }
     }
 
-    /// Addresses of a circuit with several devices: those that stay are where they were, those that go are
-    /// nowhere, and new ones are at the first device. All else of its lines stays.
+    /// A circuit with several devices gets other addresses. An address that it keeps stays at its device, one
+    /// that it loses is at no device, and new ones are at the first device. All else of its lines stays.
     #[test]
     fn addresses_stay_at_their_devices(
         devices in vec((0..4u8, 0..3u8), 1..5),
