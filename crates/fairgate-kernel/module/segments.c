@@ -11,12 +11,21 @@
 #include "qdisc.h"
 
 /*
- * Sets the length of a segment as the core sets that of a packet: by the size table of this qdisc, if it has
- * one. (The core's own function is not exported. A table of a qdisc above is not known here.)
+ * The size table by which the core has set the length of a packet for this qdisc: its own, or that of the
+ * root above it. (The tables of qdiscs between them can't be found here.)
  */
+static const struct qdisc_size_table *table_of(const struct Qdisc *sch)
+{
+	const struct qdisc_size_table *own = rcu_dereference_bh(sch->stab);
+	const struct Qdisc *root = qdisc_root_bh(sch);
+
+	return own || root == sch ? own : rcu_dereference_bh(root->stab);
+}
+
+/* Sets the length of a segment as the core sets that of a packet. (Its function is not exported.) */
 static void set_length(struct sk_buff *segment, const struct Qdisc *sch)
 {
-	const struct qdisc_size_table *stab = rcu_dereference_bh(sch->stab);
+	const struct qdisc_size_table *stab = table_of(sch);
 	u32 length = segment->len;
 
 	if (stab) {

@@ -73,7 +73,8 @@ pub struct Plan {
     pub name: String,
     /// The left and the right end.
     pub ends: [End; 2],
-    /// The directions in which frames are taken from the kernel. Between two interfaces these are both.
+    /// The directions in which frames are taken from the kernel, or that have a tree in it. Between two
+    /// interfaces these are both, unless the kernel forwards.
     pub taken: [bool; 2],
     /// The trees from left to right and from right to left. On one interface: of received frames and of sent
     /// frames.
@@ -152,7 +153,10 @@ impl Plan {
             Some(name) => problems.of(read_name(document, &name)),
             None => Some(default_name(document.name())),
         };
-        let place = problems.of(Attachment::read(document, &section));
+        let mut place = problems.of(Attachment::read(document, &section));
+        if let (Some(place), Some(BackendKind::Kernel)) = (&mut place, backend) {
+            problems.of(kernel::place(document, &section, place));
+        }
         let nat = problems.of(read_nat(document, &section));
         let endpoints = problems.of(Endpoints::read(document, &section));
         let packet_log = problems.of(PacketLog::read(document, &section));
@@ -323,6 +327,20 @@ impl Plan {
     pub fn is_on_one_interface(&self) -> bool {
         matches!(self.ends[1], End::Host(_))
     }
+
+    /// Returns the ends that are not the host's own stack: one, or left and right.
+    pub fn outer_ends(&self) -> &[End] {
+        match self.is_on_one_interface() {
+            true => &self.ends[..1],
+            false => &self.ends,
+        }
+    }
+
+    /// Returns the interface at which the kernel has the tree from the end at `side`: that which sends, and
+    /// before the host's own stack that which receives.
+    pub fn tree_at(&self, side: usize) -> &str {
+        self.outer_ends().get(1 - side).unwrap_or(&self.ends[0]).name()
+    }
 }
 
 /// Where a run takes frames, and the names of its trees.
@@ -454,6 +472,10 @@ impl Attachment {
 impl Plan {
     /// Returns the first key that differs from `other` and can't change during a run. Queues may change.
     pub(crate) fn fixed_difference(&self, other: &Plan) -> Option<&'static str> {
+        let trees = match self.is_on_one_interface() {
+            true => ["ingress", "egress"],
+            false => ["left_to_right", "right_to_left"],
+        };
         let differences = [
             (
                 "device",
@@ -461,8 +483,8 @@ impl Plan {
             ),
             ("left", self.ends[0] != other.ends[0]),
             ("right", self.ends[1] != other.ends[1]),
-            ("ingress", self.taken[0] != other.taken[0]),
-            ("egress", self.taken[1] != other.taken[1]),
+            (trees[0], self.taken[0] != other.taken[0]),
+            (trees[1], self.taken[1] != other.taken[1]),
             ("nat", self.nat != other.nat),
             ("name", self.name != other.name),
             ("frames", self.frames != other.frames),

@@ -181,6 +181,7 @@ clean() {
     ip link del va 2> /dev/null || true
     ip link del d0 2> /dev/null || true
     ip netns del b 2> /dev/null || true
+    ip netns del c 2> /dev/null || true
     [ -d /sys/module/sch_fairgate ] || return 0
     until_true 10 unused
 }

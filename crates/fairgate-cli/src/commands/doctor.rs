@@ -8,7 +8,7 @@ use std::time::Duration;
 use fairgate::classify::Prefix;
 use fairgate_config::Registry;
 use fairgate_live::readings::{InterfaceReading, MachineReading, ProcessReading};
-use fairgate_live::{End, Plan, too_small_at};
+use fairgate_live::{BackendKind, End, Plan, too_small_at};
 use fairgate_run::client::{ClientError, Remote};
 use fairgate_run::running;
 use fairgate_run_api::{Entry, FlowOrder, FlowsStatus, Status};
@@ -348,7 +348,8 @@ fn of_file(file: &std::path::Path, registry: &Registry) -> Result<Vec<Finding>, 
 
 /// Finds what this machine uses an interface for that is only to bridge frames.
 fn used(plan: &Plan, reading: &InterfaceReading) -> Option<Finding> {
-    let is_refused = !plan.is_on_one_interface() && plan.isolate == fairgate_live::Isolate::Unused;
+    let is_bridged = !plan.is_on_one_interface() && plan.backend != Some(BackendKind::Kernel);
+    let is_refused = is_bridged && plan.isolate == fairgate_live::Isolate::Unused;
     let (used_for, remedy) = reading.used_for.as_ref().filter(|_| is_refused)?;
     let why = "This machine would answer or forward frames past the queue, so the run does not start.";
     Some(

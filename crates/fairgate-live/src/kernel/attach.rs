@@ -1,8 +1,10 @@
 //! What a run changes in the kernel: its trees become qdiscs of interfaces.
 //!
 //! ```text
-//!   sent      root of the interface: the tree
-//!   received  clsact of the interface -> filter that redirects all -> ifb device, at its root: the tree
+//!   between two interfaces  root of the interface that sends: the tree
+//!   on one, sent            the same
+//!   on one, received        clsact of the interface -> filter that redirects all -> ifb device, at its root:
+//!                           the tree
 //! ```
 //!
 //! The kernel forwards packets whether this process lives or not. What a run has left, because it was killed
@@ -37,7 +39,7 @@ const MADE_SOME: &str = "fairgate run: ifb and redirect";
 #[derive(Debug)]
 pub(super) struct Attached {
     socket: Socket,
-    /// Where the trees of received and of sent packets are.
+    /// Where the trees from the end at each side are.
     places: [Option<Place>; 2],
     redirect: Option<Redirect>,
 }
@@ -80,24 +82,35 @@ pub(super) fn other_root(interface: &Interface) -> Result<Option<String>, Failed
 }
 
 impl Attached {
-    /// Attaches the trees of a plan to an interface.
-    pub(super) fn attach(plan: &Plan, interface: &Interface) -> Result<Attached, (usize, Failed)> {
-        let failed = |side| move |error| (side, error);
+    /// Attaches the trees of a plan to the interfaces that are its [outer ends](Plan::outer_ends).
+    pub(super) fn attach(plan: &Plan, interfaces: &[Interface]) -> Result<Attached, (usize, Failed)> {
         let socket = Socket::open(libc::NETLINK_ROUTE).map_err(|error| (0, error.into()))?;
         let mut attached = Attached {
             socket,
             places: [None; 2],
             redirect: None,
         };
-        if plan.taken[1] {
-            attached.put_new(plan, 1, interface.index).map_err(failed(1))?;
-        }
-        if plan.taken[0] {
-            let device = attached.device(interface).map_err(failed(0))?;
-            attached.put_new(plan, 0, device).map_err(failed(0))?;
-            attached.redirect(interface.index, device).map_err(failed(0))?;
+        for side in [1, 0] {
+            if plan.taken[side] {
+                attached
+                    .attach_from(plan, side, interfaces)
+                    .map_err(|failed| (side, failed))?;
+            }
         }
         Ok(attached)
+    }
+
+    /// Attaches the tree of the direction from the end at `side`. The other end sends its packets, and before
+    /// the host's own stack an ifb device does.
+    fn attach_from(&mut self, plan: &Plan, side: usize, interfaces: &[Interface]) -> Result<(), Failed> {
+        match interfaces.get(1 - side) {
+            Some(sender) => self.put_new(plan, side, sender.index),
+            None => {
+                let device = self.device(&interfaces[0])?;
+                self.put_new(plan, side, device)?;
+                self.redirect(interfaces[0].index, device)
+            }
+        }
     }
 
     /// Returns what a run that did not take its trees away has left on an interface, if that is something.
@@ -300,7 +313,7 @@ impl Attached {
             note(self.socket.ask(link(libc::RTM_DELLINK, device, 0, false)));
             self.places[0] = None;
         }
-        if let Some(place) = self.places[1].take() {
+        for place in self.places.iter_mut().filter_map(Option::take) {
             note(client::delete(&mut self.socket, &place, "fairgate"));
         }
         result

@@ -16,7 +16,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::attach::Lock;
 use crate::backend::Choice;
-use crate::config::Plan;
+use crate::config::{End, Plan};
 use crate::error::LiveError;
 use crate::fitness;
 use crate::kernel::attach::Attached;
@@ -38,7 +38,7 @@ pub(crate) struct KernelRun {
     has_panicked: [bool; 2],
     /// The status at the end.
     last: Option<Status>,
-    _lock: Lock,
+    _locks: Vec<Lock>,
 }
 
 impl KernelRun {
@@ -47,29 +47,33 @@ impl KernelRun {
         if seed.is_some() {
             return Err(LiveError::KernelSeed);
         }
-        let name = plan.ends[0].name();
-        let interface = Interface::lookup_any(name).map_err(LiveError::unusable(name))?;
-        fitness::check(plan, interface.mtu)?;
-        let lock = Lock::take(&interface)?;
-        if plan.taken[1] {
-            let other = attach::other_root(&interface).map_err(|failed| refused(plan, 1, failed))?;
-            if let Some(kind) = other {
+        let find = |end: &End| Interface::lookup_any(end.name()).map_err(LiveError::unusable(end.name()));
+        let interfaces: Vec<Interface> = plan.outer_ends().iter().map(find).collect::<Result<_, _>>()?;
+        let mtu = interfaces.iter().map(|interface| interface.mtu).max();
+        let mtu = mtu.expect("there is an interface");
+        fitness::check(plan, mtu)?;
+        let locks = interfaces.iter().map(Lock::take).collect::<Result<_, _>>()?;
+        for side in 0..2 {
+            let Some(sender) = interfaces.get(1 - side).filter(|_| plan.taken[side]) else {
+                continue;
+            };
+            if let Some(kind) = attach::other_root(sender).map_err(|failed| refused(plan, side, failed))? {
                 return Err(LiveError::OtherQdisc {
-                    interface: interface.name,
+                    interface: sender.name.clone(),
                     kind,
                 });
             }
         }
         let attached =
-            Attached::attach(plan, &interface).map_err(|(side, failed)| refused(plan, side, failed))?;
-        let shared = Shared::new(plan, interface.mtu, attached).map_err(|failed| refused(plan, 0, failed))?;
+            Attached::attach(plan, &interfaces).map_err(|(side, failed)| refused(plan, side, failed))?;
+        let shared = Shared::new(plan, mtu, attached).map_err(|failed| refused(plan, 0, failed))?;
         Ok(KernelRun {
             shared: Arc::new(shared),
             signals: None,
             notify: Box::new(|_| {}),
             has_panicked: [false; 2],
             last: None,
-            _lock: lock,
+            _locks: locks,
         })
     }
 
@@ -91,11 +95,13 @@ impl KernelRun {
 
     /// Says what forwards packets.
     pub(crate) fn backends(&self) -> Vec<Choice> {
-        vec![Choice {
-            interface: self.shared.plan().ends[0].name().to_owned(),
+        let plan = self.shared.plan();
+        let choice = |end: &End| Choice {
+            interface: end.name().to_owned(),
             backend: "the kernel's qdisc `fairgate`",
             reason: "the configuration names it",
-        }]
+        };
+        plan.outer_ends().iter().map(choice).collect()
     }
 
     /// Returns a handle by which other threads ask whether this run forwards.
@@ -123,10 +129,10 @@ impl KernelRun {
         let found = self
             .shared
             .look()
-            .map_err(|failed| gone(&self.shared.plan(), &failed))?;
+            .map_err(|(side, failed)| gone(&self.shared.plan(), side, &failed))?;
         for (side, has_panicked) in found.into_iter().enumerate() {
             if has_panicked && !self.has_panicked[side] {
-                let interface = self.shared.plan().ends[0].name().to_owned();
+                let interface = self.shared.plan().tree_at(side).to_owned();
                 (self.notify)(Notice::KernelPanicked { interface });
             }
             self.has_panicked[side] = has_panicked;
@@ -150,11 +156,11 @@ impl KernelRun {
     }
 }
 
-/// Attaches the trees of a plan to its interface, and leaves them there: the kernel schedules packets with
-/// them until [`detach_trees`], or the next run on the interface.
+/// Attaches the trees of a plan to its interfaces, and leaves them there: the kernel schedules packets with
+/// them until [`detach_trees`], or the next run on the interfaces.
 ///
 /// # Errors
-/// Fails if the interface can't be used, or the kernel refuses a tree. Then nothing is left.
+/// Fails if an interface can't be used, or the kernel refuses a tree. Then nothing is left.
 pub fn attach_trees(plan: &Plan) -> Result<(), LiveError> {
     KernelRun::open(plan, None)?.shared.leave();
     Ok(())
@@ -201,7 +207,7 @@ fn refused(plan: &Plan, side: usize, failed: Failed) -> LiveError {
     if let Some(mistake) = mistake(plan, side, &failed, HELP) {
         return mistake.into();
     }
-    let interface = plan.ends[0].name().to_owned();
+    let interface = plan.tree_at(side);
     match failed.errno {
         libc::EPERM | libc::EACCES => LiveError::Privileges {
             action: format!("attaching a qdisc to `{interface}`"),
@@ -219,9 +225,9 @@ fn refused(plan: &Plan, side: usize, failed: Failed) -> LiveError {
 }
 
 /// Converts the error of a qdisc that can't be read any more.
-fn gone(plan: &Plan, failed: &Failed) -> LiveError {
+fn gone(plan: &Plan, side: usize, failed: &Failed) -> LiveError {
     LiveError::QdiscGone {
-        interface: plan.ends[0].name().to_owned(),
+        interface: plan.tree_at(side).to_owned(),
         said: failed.to_string(),
     }
 }

@@ -103,7 +103,7 @@ impl Shared {
 
     /// Looks at what the kernel has sent. Returns which directions are plain fifos since a panic. Fails if a
     /// tree is not there any more.
-    pub(super) fn look(&self) -> Result<[bool; 2], Failed> {
+    pub(super) fn look(&self) -> Result<[bool; 2], (usize, Failed)> {
         let mut has_panicked = [false; 2];
         if let Some(kernel) = &mut *self.kernel() {
             for (side, panicked) in has_panicked.iter_mut().enumerate() {
@@ -112,7 +112,7 @@ impl Shared {
                         kernel.sent[side].rate(clock::now(), counters.statistics.dequeued.bytes);
                         *panicked = counters.has_panicked;
                     }
-                    Err(failed) if means_gone(&failed) => return Err(failed),
+                    Err(failed) if means_gone(&failed) => return Err((side, failed)),
                     // The packets go on. Who asks for the status is told.
                     Ok(None) | Err(_) => {}
                 }

@@ -50,7 +50,7 @@ Examples:
   fairgate status                    the state of the run, from another terminal
   fairgate class change 10 rate=9mbit   change it while it forwards; also filter, queue, change
   fairgate reload                    read the file again and change to its trees, whatever they are
-  fairgate run --kernel home.toml    the same by the kernel's module sch_fairgate, with `device` in the file
+  fairgate run --kernel home.toml    the same by the kernel's module sch_fairgate
   fairgate run --kernel --detach home.toml   leave them there, without a process
   fairgate run --history home.history home.toml   keep the charts of the dashboard for the next run
   fairgate run --json home.toml      print the final statistics as JSON
@@ -101,7 +101,8 @@ pub(crate) struct Args {
     backend: Option<BackendKind>,
 
     /// Have the kernel forward the packets, with trees in its module sch_fairgate: `--backend kernel`. The
-    /// run attaches, shows and changes them, and takes them away in the end
+    /// run attaches, shows and changes them at `device`, or at `left` and `right`, and takes them away in the
+    /// end
     #[arg(long, conflicts_with = "backend")]
     kernel: bool,
 
@@ -356,9 +357,7 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
 /// Trees that can't be left, because this process would forward their packets.
 #[derive(Debug, Error, Diagnostic)]
 #[error("only the kernel forwards without a process: nothing can be left with --detach")]
-#[diagnostic(help(
-    "add --kernel, or `backend = \"kernel\"` to [run], for a run on one interface (`device`)"
-))]
+#[diagnostic(help("add --kernel, or `backend = \"kernel\"` to [run]"))]
 struct NothingToLeave;
 
 /// What serves a run only as long as it has a process.
@@ -383,14 +382,21 @@ fn detached(read: &Reading<'_>, format: Format) -> Result<Outcome, Failure> {
     }
     plan.fits(None, input::available_memory())?;
     attach_trees(&plan).map_err(failure)?;
-    let interface = plan.ends[0].name();
+    let sides = [0, 1].into_iter().filter(|side| plan.taken[*side]);
+    let mut interfaces: Vec<&str> = sides.map(|side| plan.tree_at(side)).collect();
+    interfaces.dedup();
     match format {
-        Format::Json => output::json("detached", &Detached { interface })?,
-        Format::Text => output::text(&format!(
-            "{what}, without a process: `fairgate-qdisc show {interface}` shows it, `fairgate stop \
-             {interface}` takes it away.\n",
-            what = doing(&plan)
-        ))?,
+        Format::Json => output::json("detached", &Detached { interfaces })?,
+        Format::Text => {
+            let how = |interface: &&str| {
+                format!(
+                    "At {interface}, `fairgate-qdisc show {interface}` shows what is there, `fairgate stop \
+                     {interface}` takes it away.\n"
+                )
+            };
+            let each: String = interfaces.iter().map(how).collect();
+            output::text(&format!("{}, without a process.\n{each}", doing(&plan)))?;
+        }
     }
     Ok(Outcome::Yes)
 }
@@ -398,7 +404,7 @@ fn detached(read: &Reading<'_>, format: Format) -> Result<Outcome, Failure> {
 /// What a run has left.
 #[derive(Serialize)]
 struct Detached<'a> {
-    interface: &'a str,
+    interfaces: Vec<&'a str>,
 }
 
 /// Runs the plan that `read` returns with its document, and reads it again on a reload. `later` returns the
@@ -644,7 +650,12 @@ pub(crate) fn run_document(
 fn doing(plan: &Plan) -> String {
     let [left, right] = [0, 1].map(|side: usize| plan.ends[side].name());
     match (plan.is_on_one_interface(), plan.taken) {
-        (false, _) => format!("Forwarding between {left} and {right}"),
+        (false, _) if plan.backend != Some(BackendKind::Kernel) => {
+            format!("Forwarding between {left} and {right}")
+        }
+        (false, [true, true]) => format!("Scheduling what {left} and {right} send"),
+        (false, [true, false]) => format!("Scheduling what {right} sends"),
+        (false, _) => format!("Scheduling what {left} sends"),
         (true, [true, true]) => format!("Scheduling what {left} receives and sends"),
         (true, [true, false]) => format!("Scheduling what {left} receives"),
         (true, _) => format!("Scheduling what {left} sends"),
