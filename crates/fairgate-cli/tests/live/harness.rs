@@ -11,6 +11,7 @@ use fairgate_run::default_socket;
 use fairgate_run_api::{Change, ChangeMade};
 
 use crate::common::program::Program;
+use crate::common::until;
 use crate::run::{Run, call, succeeds};
 
 impl Run {
@@ -76,6 +77,11 @@ impl Run {
         let read = program.stderr.read_exact_at(&mut bytes, 0);
         read.expect("a file that only grows");
         String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// Waits until it has written `what`. Who has asked for something may have the answer before that.
+    pub(crate) fn until_said(&self, what: &str) {
+        until(&format!("the run says: {what}"), || self.said().contains(what));
     }
 }
 

@@ -14,11 +14,6 @@ fn ip(namespace: &Namespace, command: &str) {
     namespace.ip(&words).unwrap();
 }
 
-/// Waits until the run is told so: `what` is a part of the notice.
-fn until_said(run: &Run, what: &str) {
-    until(&format!("the run says: {what}"), || run.said().contains(what));
-}
-
 /// Waits until the right host answers through the run.
 fn until_forwarding(network: &Network) {
     until("the hosts reach each other", || {
@@ -65,15 +60,15 @@ fn waits_for_interface(backend: &str) {
         &network,
         || {
             ip(&network.router, "link set right down");
-            until_said(&run, "`right` went down");
+            run.until_said("`right` went down");
         },
         || ip(&network.router, "link set right up"),
     );
-    until_said(&run, "`right` is back");
+    run.until_said("`right` is back");
     until_forwarding(&network);
     // The side that receives.
     ip(&network.router, "link set left down");
-    until_said(&run, "`left` went down");
+    run.until_said("`left` went down");
     ip(&network.router, "link set left up");
     until_forwarding(&network);
     run.stop();
@@ -95,18 +90,18 @@ fn waits_for_carrier(backend: &str) {
         &network,
         || {
             ip(&network.right, "link set eth0 down");
-            until_said(&run, "`right` has no carrier");
+            run.until_said("`right` has no carrier");
         },
         || ip(&network.right, "link set eth0 up"),
     );
-    until_said(&run, "`right` is back");
+    run.until_said("`right` is back");
     until_forwarding(&network);
     run.stop();
 
     // A run that starts without a carrier says so, and forwards when there is one.
     ip(&network.right, "link set eth0 down");
     let run = Run::start(&network.router, &plain(backend));
-    until_said(&run, "`right` has no carrier");
+    run.until_said("`right` has no carrier");
     ip(&network.right, "link set eth0 up");
     until_forwarding(&network);
     run.stop();
@@ -150,7 +145,7 @@ fn takes_new_interface(backend: &str) {
         replace(&network);
         until_forwarding(&network);
     }
-    until_said(&run, "`right` was removed");
+    run.until_said("`right` was removed");
     // It is isolated again: the kernel of the router does not answer at an address there.
     assert!(run.status().isolated);
     ip(&network.router, "address add 10.77.0.254/24 dev right");
@@ -200,7 +195,7 @@ fn a_removed_interface_keeps_no_memory() {
             run.status().directions[0].sent.packets > before.sent.packets + 200
         });
     }
-    until_said(&run, "`right` was removed");
+    run.until_said("`right` was removed");
     until_forwarding(&network);
     run.stop();
 }
@@ -214,14 +209,11 @@ fn a_new_interface_must_be_unused() {
     let network = Network::build().unwrap();
     let run = Run::start(&network.router, PLAIN);
     ip(&network.router, "link del right");
-    until_said(&run, "`right` was removed");
+    run.until_said("`right` was removed");
     connect(&network);
     ip(&network.router, "address add 10.99.0.1/24 dev right");
     ip(&network.router, "link set right up");
-    until_said(
-        &run,
-        "`right` is there again, but can't be used: `right` has the address 10.99.0.1/24",
-    );
+    run.until_said("`right` is there again, but can't be used: `right` has the address 10.99.0.1/24");
     assert!(!ping(&network, Network::RIGHT));
     ip(&network.router, "address flush dev right");
     until_forwarding(&network);
@@ -243,12 +235,12 @@ fn follows_name(backend: &str) {
     ip(&network.router, "link set right down");
     ip(&network.router, "link set right name wan0");
     ip(&network.router, "link set wan0 up");
-    until_said(&run, "`right` was renamed to `wan0`");
+    run.until_said("`right` was renamed to `wan0`");
     until_forwarding(&network);
     assert_eq!(run.status().directions[0].to, "wan0");
     // It is removed: what counts is the name in the configuration.
     ip(&network.router, "link del wan0");
-    until_said(&run, "`wan0` was removed");
+    run.until_said("`wan0` was removed");
     connect(&network);
     ip(&network.router, "link set right up");
     until_forwarding(&network);
@@ -268,10 +260,10 @@ fn reports_mtu(backend: &str) {
     let network = Network::build().unwrap();
     let run = Run::start(&network.router, &plain(backend));
     ip(&network.router, "link set right mtu 1400");
-    until_said(&run, "the MTU of `right` was lowered to 1400");
+    run.until_said("the MTU of `right` was lowered to 1400");
     assert!(ping(&network, Network::RIGHT));
     ip(&network.router, "link set right mtu 1500");
-    until_said(&run, "the MTU of `right` was raised to 1500");
+    run.until_said("the MTU of `right` was raised to 1500");
     let long = [
         "-n",
         "-c",
@@ -303,9 +295,9 @@ fn a_removed_tap_device_is_made_again() {
             succeeds(&network.left, "ping", &["-n", "-c", "1", "-W", "1", "10.77.0.9"])
         });
         ip(&network.router, "link set fg0 down");
-        until_said(&run, "`fg0` went down");
+        run.until_said("`fg0` went down");
         ip(&network.router, "link del fg0");
-        until_said(&run, "`fg0` is back");
+        run.until_said("`fg0` is back");
         until("the device is there", || {
             succeeds(&network.router, "ip", &["link", "show", "dev", "fg0"])
         });

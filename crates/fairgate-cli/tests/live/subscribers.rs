@@ -338,9 +338,7 @@ fn the_classes_of_a_list_are_not_changed_by_hand() {
             "{line}: {document}"
         );
     }
-    let said = run.said();
-    let audit = "class change 21 ceil=3mbit: refused: class 21 is that of subscriber `5`";
-    assert!(said.contains(audit), "{said}");
+    run.until_said("class change 21 ceil=3mbit: refused: class 21 is that of subscriber `5`");
     // The remedy: it stays when another subscriber changes.
     for (id, rate) in [("5", "3mbit"), ("6", "4mbit")] {
         place.patches(id, &json!({"down": rate}));

@@ -148,11 +148,11 @@ fn a_deep_buffer_in_one_direction_is_named() {
         return;
     };
     let network = Network::build().unwrap();
-    let _line = line(&network, &deep("20mbit", 826), &managed("100mbit"));
+    let _line = line(&network, &deep("20mbit", 826), &managed("50mbit"));
     let (code, document) = measured(&network, &["--load", "4s", "--line", "docsis"]);
     assert_eq!(code, Some(1), "{document}");
     has_rate(&document, "up", 20e6);
-    has_rate(&document, "down", 100e6);
+    has_rate(&document, "down", 50e6);
     assert_eq!(document["verdict"]["bufferbloat_up"], "much");
     assert_eq!(document["verdict"]["bufferbloat_down"], "none");
     let waits = number(&document, "/up/loaded_ms/p95");

@@ -53,11 +53,7 @@ fn an_edit_stays() {
     // The next reading is that of the signal: there was none before.
     takes_over(&run, "the file is read again", || run.signal(Signal::SIGHUP));
     assert_eq!(taken_over(&run), 1);
-    let said = run.said();
-    assert!(
-        said.contains("0 subscribers added, 0 removed, 0 changed; there are 20"),
-        "{said}"
-    );
+    run.until_said("0 subscribers added, 0 removed, 0 changed; there are 20");
     assert_eq!(place.own_rate("5"), "3mbit");
     run.stop();
     let run = place.start(&network);
@@ -110,11 +106,7 @@ fn an_edit_that_would_not_stay_is_refused() {
         (&document["is_changeable"], &document["unchangeable"]["message"]),
         (&json!(false), &json!(message))
     );
-    let said = run.said();
-    assert!(
-        said.contains("PATCH subscriber 5: down none -> \"3mbit\": refused: "),
-        "{said}"
-    );
+    run.until_said("PATCH subscriber 5: down none -> \"3mbit\": refused: ");
     chown(&place.list, Some(0), None).unwrap();
     // What is at the end of the link changes.
     place.patches("5", &json!({"down": "3mbit"}));
@@ -167,11 +159,7 @@ fn a_limit_ends_by_itself() {
         (&shaped("5")["down_bps"], &shaped("6")["up_bps"]),
         (&json!(12_000_000), &json!(12_000_000))
     );
-    assert!(
-        run.said().contains("the run: limits for a time have ended: made"),
-        "{}",
-        run.said()
-    );
+    run.until_said("the run: limits for a time have ended: made");
     patch(3600);
     let end = json!({"subscribers": [{"id": "5"}, {"id": "6"}], "for_s": 0}).to_string();
     assert_eq!(place.ask("PATCH", "/v1/subscribers", &end).status, 200);
@@ -246,11 +234,7 @@ fn rates_of_a_node_stay() {
     assert_eq!(fs::read_to_string(&place.list).unwrap(), devices);
     let file = place.folder.path().join("isp.toml");
     assert_eq!(fairgate(&["diff", file.to_str().unwrap()]).0, Some(0));
-    let said = run.said();
-    assert!(
-        said.contains("PATCH node AP/3: down 50500000 -> 40000000, up "),
-        "{said}"
-    );
+    run.until_said("PATCH node AP/3: down 50500000 -> 40000000, up ");
     // What is refused changes nothing.
     let patch = |target: &str, body: &str| place.ask("PATCH", target, body);
     assert_eq!(patch("/v1/nodes/AP%2F4", "{\"down\": \"5mbit\"}").status, 404);
