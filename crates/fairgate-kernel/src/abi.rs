@@ -166,24 +166,29 @@ pub(crate) unsafe extern "C" fn fgk_prepare(
     seed: u64,
     refusal: *mut FgkRefusal,
 ) -> *mut Prepared {
-    let plan = match bytes.is_null() {
-        true => Ok(Plan::default_plan()),
-        // SAFETY: by this function's contract.
-        false => Plan::from_bytes(unsafe { slice::from_raw_parts(bytes, length) }),
-    };
     // SAFETY: by this function's contract.
-    let prepared = plan.and_then(|plan| match unsafe { running.as_ref() } {
+    let bytes = (!bytes.is_null()).then(|| unsafe { slice::from_raw_parts(bytes, length) });
+    // SAFETY: by this function's contract.
+    let prepared = read(bytes).and_then(|plan| match unsafe { running.as_ref() } {
         Some(running) => running.change_to(plan, seed),
         None => Prepared::new(plan, seed),
     });
     match prepared {
-        Ok(prepared) => Box::into_raw(Box::new(prepared)),
+        Ok(prepared) => Box::into_raw(prepared),
         Err(refused) => {
             // SAFETY: by this function's contract.
             tell(&refused, unsafe { &mut *refusal });
             core::ptr::null_mut()
         }
     }
+}
+
+/// Reads a plan, or returns that of a qdisc to which nothing was sent. It is not inlined: where a tree is
+/// built, the stack has no plan.
+#[inline(never)]
+fn read(bytes: Option<&[u8]>) -> Result<Box<Plan>, Refused> {
+    let plan = bytes.map_or_else(|| Ok(Plan::default_plan()), Plan::from_bytes);
+    plan.map(Box::new)
 }
 
 /// Writes an error: the text ends with a zero byte.

@@ -17,7 +17,7 @@ const REMEDY: &str = "replace the qdisc under another handle";
 
 /// A plan, and what was made of it. Once a queue runs it, it is what the next change is planned from.
 pub struct Prepared {
-    plan: Plan,
+    plan: Box<Plan>,
     /// What is kept of each packet while it is queued.
     needs: Needs,
     manner: Manner,
@@ -69,13 +69,20 @@ impl Prepared {
     ///
     /// # Errors
     /// If a discipline refuses its settings.
-    pub fn new(plan: Plan, seed: u64) -> Result<Prepared, Refused> {
+    pub fn new(plan: impl Into<Box<Plan>>, seed: u64) -> Result<Box<Prepared>, Refused> {
+        let plan = plan.into();
         let tree = build(&plan.tree, seed, Tables::Now)?;
-        Ok(Prepared {
-            needs: tree.needs(),
+        Ok(Prepared::of(plan, tree.needs(), Made::Tree(tree)))
+    }
+
+    // Not inlined: where a tree is built, the stack has nothing of this.
+    #[inline(never)]
+    fn of(plan: Box<Plan>, needs: Needs, made: Made) -> Box<Prepared> {
+        Box::new(Prepared {
+            needs,
             manner: Manner::of(&plan),
             parents: Parents::of(&plan.tree),
-            made: Made::Tree(tree),
+            made,
             plan,
         })
     }
@@ -85,7 +92,8 @@ impl Prepared {
     ///
     /// # Errors
     /// Says what is wrong, or what to do instead. Nothing has changed.
-    pub fn change_to(&self, plan: Plan, seed: u64) -> Result<Prepared, Refused> {
+    pub fn change_to(&self, plan: impl Into<Box<Plan>>, seed: u64) -> Result<Box<Prepared>, Refused> {
+        let plan = plan.into();
         if plan.slots != self.plan.slots {
             return refused(format!("slots stay at {}: {REMEDY}", self.plan.slots));
         }
@@ -102,13 +110,7 @@ impl Prepared {
         if needs.bytes && !self.needs.bytes {
             return refused(format!("the running tree keeps no header bytes: {REMEDY}"));
         }
-        Ok(Prepared {
-            needs: self.needs | needs,
-            manner: Manner::of(&plan),
-            parents: Parents::of(&plan.tree),
-            made: Made::Change(change),
-            plan,
-        })
+        Ok(Prepared::of(plan, self.needs | needs, Made::Change(change)))
     }
 
     /// Returns the number of slots.

@@ -53,7 +53,7 @@ fn thousands_of_classes_fit_into_a_message() {
 }
 
 /// Builds a queue, and what its next change is planned from.
-fn run(plan: &Plan) -> (Queue, Prepared) {
+fn run(plan: &Plan) -> (Queue, Box<Prepared>) {
     let mut prepared = Prepared::new(plan.clone(), 7).unwrap();
     (Queue::new(&mut prepared, [1, 2]), prepared)
 }
@@ -417,7 +417,7 @@ fn change(queue: &mut Queue, running: &mut Prepared, line: &str, now: Time) {
     let mut next = running.change_to(plan(line), 8).unwrap();
     queue.succeed(&mut next, now).unwrap();
     next.settle();
-    *running = next;
+    *running = *next;
 }
 
 #[test]

@@ -77,7 +77,7 @@ dequeue 2048
 flush 2048
 change 2048
 statistics 2048
-dump 2048
+dump 2560
 delete 2048
-build 8704
+build 8192
 MOST
