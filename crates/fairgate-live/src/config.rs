@@ -329,7 +329,7 @@ impl Plan {
     }
 
     /// Returns the ends that are not the host's own stack: one, or left and right.
-    pub fn outer_ends(&self) -> &[End] {
+    pub(crate) fn outer_ends(&self) -> &[End] {
         match self.is_on_one_interface() {
             true => &self.ends[..1],
             false => &self.ends,

@@ -70,4 +70,3 @@ grep -q 'At vm, .*fairgate stop vm' /run/said || { cat /run/said; fail 'it does 
 ping -c 5 -i 0.02 -W 2 -q 10.8.0.2 > /run/ping || fail 'a ping was not answered'
 in_b fairgate stop vm
 left_behind
-ip netns del c

@@ -85,7 +85,7 @@ impl Timed {
         let nanos = (all[count / 2] + all[(count - 1) / 2]) / 2.0;
         let half = 0.98 * (count as f64).sqrt();
         let low = (count as f64 / 2.0 - half).floor();
-        // Seven values or fewer have no such interval.
+        // The approximation by the normal distribution needs eight values.
         let error = match low {
             low if low < 1.0 => f64::INFINITY,
             low => (all[count - low as usize] - all[low as usize - 1]) / 2.0,
