@@ -5,12 +5,17 @@ socket=/run/home.sock
 asked() {
     in_b fairgate "$@" --socket $socket
 }
-# start [FILE]: starts a run in the background, and waits until it answers.
+# start [FILE]: starts a run in the background, and waits until it answers. With `plane=` it is in user space.
+plane=--kernel
 start() {
-    ip netns exec b fairgate run --kernel --json --socket $socket "${1:-/run/home.toml}" \
+    ip netns exec b fairgate run $plane --json --socket $socket "${1:-/run/home.toml}" \
         > /run/last 2> /run/said &
     pid=$!
-    until_true 60 asked status --json || { cat /run/said; fail 'it does not start'; }
+    until_true 60 answers_or_ended
+    asked status --json > /run/status || { cat /run/last /run/said; fail 'it does not start'; }
+}
+answers_or_ended() {
+    asked status --json || ! kill -0 $pid
 }
 # has PATTERN...: the status has all of these.
 has() {
@@ -37,10 +42,14 @@ left_behind() {
     ! grep -E 'fairgate|clsact|fg-in' /run/left || fail 'something is left'
     pings 2
 }
-# ends: the run ends well, with its last status.
-ends() {
+# stops: the run ends well.
+stops() {
     asked stop > /run/stopped || { cat /run/stopped; fail 'it does not stop'; }
     wait $pid || { cat /run/said; fail 'the run has not ended well'; }
+}
+# ends: it does, with its last status, and leaves nothing.
+ends() {
+    stops
     grep -q '"revision"' /run/last || fail 'it does not print its last status'
     left_behind
 }
