@@ -32,7 +32,7 @@ holds "$(sent 9) > 200 && $(sent 1) == $(sent 9)" 'bytes of a class and of the o
 tc qdisc replace dev va root handle 8: fairgate @/examples/office.toml
 begin_count
 must_fail 'color' tc qdisc change dev va root fairgate 'sqf color=red'
-must_fail 'slots stay' tc qdisc change dev va root fairgate sqf --slots 7
+must_fail 'slots stay|log says why' tc qdisc change dev va root fairgate sqf --slots 7
 must_fail 'TREE is one word' tc qdisc add dev va root fairgate help
 tc qdisc replace dev va root fairgate
 tc qdisc show dev va | grep -q "tree 'fq_codel'" || fail 'it is not the default'
