@@ -62,7 +62,7 @@ impl Dots {
 
     fn frame(&self) -> Frame {
         let longest = self.rows.iter().map(|row| row.name.chars().count()).max();
-        let room = (longest.unwrap_or(0) as f64 * 6.2 + 16.0).clamp(60.0, 240.0);
+        let room = (longest.unwrap_or(0) as f64 * 6.2 + 16.0).clamp(60.0, 380.0);
         Frame::with_rows(WIDTH, self.rows.len(), room, self.x.axis())
     }
 

@@ -16,6 +16,7 @@
 //! To add an experiment, write the two files, a function from [`Run`] to [`Findings`], and a line in
 //! [`EXPERIMENTS`].
 
+mod agreement;
 mod also;
 mod description;
 mod digits;

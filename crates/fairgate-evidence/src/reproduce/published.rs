@@ -30,6 +30,11 @@ impl Published {
     }
 }
 
+/// Returns the number that a value states, exactly or about. A limit states none.
+pub(super) fn exact(value: &str) -> Option<f64> {
+    value.trim_start_matches('~').parse().ok()
+}
+
 /// What may stand before a number.
 const RELATIONS: [char; 3] = ['~', '<', '>'];
 

@@ -7,6 +7,7 @@ use fairgate_theory::estimate::Estimate;
 use serde::Serialize;
 
 use crate::reproduce::ReproduceError;
+use crate::reproduce::agreement;
 use crate::reproduce::description::{Description, Instead, Open};
 use crate::reproduce::digits::digits;
 use crate::reproduce::findings::{Beside, Figure, Findings, Grid, LiveReport};
@@ -188,10 +189,16 @@ impl Reproduction {
             what,
         };
         let claims = judged(&description, &findings).map_err(bug)?;
+        let rows = rows(&findings, published).map_err(bug)?;
         Ok(Reproduction {
             id: id.to_owned(),
             holds: claims.iter().all(|claim| claim.holds),
-            rows: rows(&findings, published).map_err(bug)?,
+            figures: findings
+                .figures
+                .into_iter()
+                .chain(agreement::figure(&rows))
+                .collect(),
+            rows,
             claims,
             paper: description.paper,
             place: description.place,
@@ -202,7 +209,6 @@ impl Reproduction {
             live: findings.live,
             remarks: findings.remarks,
             open: description.open,
-            figures: findings.figures,
             grids: findings.grids,
         })
     }

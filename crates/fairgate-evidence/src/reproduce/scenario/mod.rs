@@ -100,7 +100,7 @@ pub(crate) fn run(run: &Run<'_>) -> Result<Findings, ReproduceError> {
         ..Findings::default()
     };
     let layer = Layer::only(&findings.measurements, &samples);
-    findings.figures = draw(run.document, &plan, &cases, &chosen, &[layer], &[])?;
+    findings.figures = draw(run.document, &plan, &cases, &chosen, &[layer], run.published)?;
     let (beside, judged): (Vec<Case>, Vec<Case>) = cases.into_iter().partition(|case| case.is_beside);
     let is_judged = |found: &Measurement| !beside.iter().any(|case| case.name == found.case);
     let all = findings.measurements.clone();
