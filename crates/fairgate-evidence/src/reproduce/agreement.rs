@@ -13,6 +13,8 @@ const SHAPES: usize = 5;
 /// The greatest multiple that a linear axis shows.
 const LINEAR: f64 = 4.0;
 
+type Name = fn(&Row) -> String;
+
 /// Returns the figure, if a published number was measured. A limit, such as `<0.05`, and zero have no
 /// multiple.
 pub(super) fn figure(rows: &[Row]) -> Option<Figure> {
@@ -24,17 +26,15 @@ pub(super) fn figure(rows: &[Row]) -> Option<Figure> {
     let known = |row: &&Row| multiple(row).is_some();
     let measures = distinct(rows.iter().filter(known).map(|row| row.measure.clone()));
     let cases = distinct(rows.iter().filter(known).map(|row| row.case.clone()));
-    // The marks of a row are told apart by what has few values.
-    let (of_row, of_series): (fn(&Row) -> String, fn(&Row) -> String) =
-        match (measures.len() <= SHAPES, cases.len() <= SHAPES) {
-            (true, _) if measures.len() <= cases.len() => (|row| row.case.clone(), |row| row.measure.clone()),
-            (_, true) => (|row| row.measure.clone(), |row| row.case.clone()),
-            (true, false) => (|row| row.case.clone(), |row| row.measure.clone()),
-            (false, false) => (
-                |row| format!("{}, {}", row.measure, row.case),
-                |_| "measured".to_owned(),
-            ),
-        };
+    let (measure, case): (Name, Name) = (|row| row.measure.clone(), |row| row.case.clone());
+    let both: Name = |row| format!("{}, {}", row.measure, row.case);
+    // The marks of a row are told apart by what has few names.
+    let [of_row, of_series] = match (measures.len() <= SHAPES, cases.len() <= SHAPES) {
+        (true, false) => [case, measure],
+        (true, true) if measures.len() <= cases.len() => [case, measure],
+        (_, true) => [measure, case],
+        (false, false) => [both, |_| "measured".to_owned()],
+    };
     let names = distinct(rows.iter().filter(known).map(of_row));
     let series = distinct(rows.iter().filter(known).map(of_series));
     let lines: Vec<dots::Row> = names
