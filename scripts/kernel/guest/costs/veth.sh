@@ -1,7 +1,7 @@
 # What veth passes with the kernel's fq_codel and with ours, and what a datagram costs on its way through a
 # bridge: with either of them, and through a run in user space. The clock counts instructions, so a second is
-# 10^9 of them, and senders have their part of it. Datagrams are dropped where they arrive. TCP is measured with
-# super-packets only: without them it depends more on when its receiver wakes up, on one processor.
+# 10^9 of them, and senders have their part of it. Datagrams are dropped where they arrive. TCP is measured
+# with super-packets only: without them it depends more on when its receiver wakes up, on one processor.
 # Seconds: 900
 network
 for name in llc stp bridge; do modprobe $name; done
