@@ -341,6 +341,16 @@ impl Plan {
     pub fn tree_at(&self, side: usize) -> &str {
         self.outer_ends().get(1 - side).unwrap_or(&self.ends[0]).name()
     }
+
+    /// Returns the directions between two interfaces whose packets the kernel is to forward through a tree:
+    /// from where and to where.
+    pub fn ways_of_kernel(&self) -> impl Iterator<Item = [&str; 2]> {
+        let is_between = self.backend == Some(BackendKind::Kernel) && !self.is_on_one_interface();
+        let sides = [0, 1]
+            .into_iter()
+            .filter(move |&side| is_between && self.taken[side]);
+        sides.map(|side| [1 - side, side].map(|side| self.tree_at(side)))
+    }
 }
 
 /// Where a run takes frames, and the names of its trees.

@@ -123,6 +123,7 @@ fn of_all() -> Use {
     Use {
         taken: [true; 2],
         programs: Some(Vec::new()),
+        ..Use::default()
     }
 }
 
@@ -178,7 +179,7 @@ fn of_runs(args: &Args) -> Result<Vec<Finding>, Failure> {
 /// Watches a run and judges it with its interfaces.
 fn of_run(run: &Remote, options: String, watch: Duration) -> Result<Vec<Finding>, Failure> {
     // The run observes flows from the first question on.
-    run.flows(FlowOrder::Bytes, 1).map_err(failed(run))?;
+    let is_by_kernel = flows(run, 1)?.is_none();
     let before = ask(run, false)?;
     let process = ProcessReading::of(before.pid);
     let names: Vec<String> = run::interfaces(&before).into_iter().map(str::to_owned).collect();
@@ -189,12 +190,20 @@ fn of_run(run: &Remote, options: String, watch: Duration) -> Result<Vec<Finding>
     };
     thread::sleep(watch);
     let after = ask(run, true)?;
-    let flows = run.flows(FlowOrder::Bytes, FLOWS).map_err(failed(run))?;
+    let flows = flows(run, FLOWS)?.unwrap_or_default();
     let mut findings = Vec::new();
     let of_run = Use {
         taken: taken(&before),
         programs: process.programs.clone(),
+        is_by_kernel,
     };
+    if is_by_kernel && is_here && !before.is_on_one_interface() {
+        let ways = before
+            .directions
+            .iter()
+            .filter(|way| way.tree.discipline != "fifo");
+        findings.extend(ways.map(|way| interface::forwarding(&way.from, &way.to)));
+    }
     let mut interfaces = Vec::new();
     for (name, reading) in names.iter().zip(earlier) {
         match reading {
@@ -222,6 +231,14 @@ fn of_run(run: &Remote, options: String, watch: Duration) -> Result<Vec<Finding>
     Ok(findings)
 }
 
+/// Returns the largest flows of a run. Those by the kernel observe none, so there are no round trips.
+fn flows(run: &Remote, limit: u32) -> Result<Option<FlowsStatus>, Failure> {
+    match run.flows(FlowOrder::Bytes, limit) {
+        Err(ClientError::Refused(_)) => Ok(None),
+        flows => flows.map(Some).map_err(failed(run)),
+    }
+}
+
 /// Watches a run and says why one of its subscribers is slow.
 fn of_subscriber(args: &Args, who: &str) -> Result<Vec<Finding>, Failure> {
     let socket = match &args.socket {
@@ -235,17 +252,12 @@ fn of_subscriber(args: &Args, who: &str) -> Result<Vec<Finding>, Failure> {
     let (Some(down), Some(up)) = (side("down"), side("up")) else {
         return Err(Unclear::NoTrees.into());
     };
-    // The kernel's runs observe none, so there are no round trips.
-    let flows = |limit| match run.flows(FlowOrder::Bytes, limit) {
-        Err(ClientError::Refused(_)) => Ok(FlowsStatus::default()),
-        flows => flows.map_err(failed(&run)),
-    };
     // The run observes flows from the first question on.
-    flows(1)?;
+    flows(&run, 1)?;
     let before = ask(&run, true)?;
     thread::sleep(args.watch);
     let after = ask(&run, true)?;
-    let flows = flows(FLOWS_OF_ALL)?;
+    let flows = flows(&run, FLOWS_OF_ALL)?.unwrap_or_default();
     Ok(network::subscriber(&id, [down, up], &before, &after, &flows))
 }
 
@@ -309,9 +321,14 @@ fn of_file(file: &std::path::Path, registry: &Registry) -> Result<Vec<Finding>, 
             true => plan.taken,
             false => [false, true],
         },
+        is_by_kernel: plan.backend == Some(BackendKind::Kernel),
         ..of_all()
     };
     let mut findings = Vec::new();
+    findings.extend(
+        plan.ways_of_kernel()
+            .map(|[from, to]| interface::forwarding(from, to)),
+    );
     let mut mtus = Vec::new();
     for end in &plan.ends {
         // What the run makes itself has nothing to be read yet.

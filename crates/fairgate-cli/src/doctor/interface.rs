@@ -1,7 +1,7 @@
 //! What an interface does to a run on it: offloads that a run can't undo, shapers and programs beside it, and
 //! frames that it loses.
 
-use fairgate_live::readings::{Flowtable, InterfaceReading, Shaper};
+use fairgate_live::readings::{Flowtable, InterfaceReading, Shaper, is_forwarding};
 
 use super::{Finding, Level, counted, or_ok};
 
@@ -12,6 +12,24 @@ pub(crate) struct Use {
     pub(crate) taken: [bool; 2],
     /// The BPF programs that it has attached itself. `None` if they can't be seen.
     pub(crate) programs: Option<Vec<u32>>,
+    /// Whether the kernel forwards, with the trees in its module.
+    pub(crate) is_by_kernel: bool,
+}
+
+/// Finds that the kernel does not forward from an interface to another one, whose tree is to shape that.
+pub(crate) fn forwarding(from: &str, to: &str) -> Finding {
+    let of = format!("{from} -> {to}");
+    match is_forwarding(from, to) {
+        true => Finding::ok("forwarding", &of, "this machine forwards that way"),
+        false => Finding::new(
+            Level::Warning,
+            "forwarding",
+            &of,
+            "this machine is no router that way, and has no bridge of both",
+            "A run by the kernel shapes what the kernel forwards, and forwards nothing itself.",
+        )
+        .remedy("sysctl -w net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1, or a bridge of both"),
+    }
 }
 
 /// Judges an interface. `before` is an earlier reading, if there is one.
@@ -23,7 +41,12 @@ pub(crate) fn judge(
     let name = &reading.name;
     let checks = [
         or_ok(
-            offloads(reading),
+            // The kernel itself copes with what it has merged.
+            if of_run.is_by_kernel {
+                Vec::new()
+            } else {
+                offloads(reading)
+            },
             "offloads",
             name,
             &format!("gro {}, lro off", on_off(reading.merges[0])),
@@ -111,7 +134,14 @@ fn shapers(reading: &InterfaceReading, of_run: &Use) -> Vec<Finding> {
         Finding::new(level, "shapers", name, shaper.words(), why).remedy(remedy)
     };
     let mut found = Vec::new();
-    if let Some(shaper) = sent.as_ref().filter(|_| of_run.taken[1]) {
+    if let Some(shaper) = sent.as_ref().filter(|_| of_run.taken[1] && of_run.is_by_kernel) {
+        found.push(shaped(
+            shaper,
+            Level::Problem,
+            "The tree of a run by the kernel takes this place, so the run does not start.",
+            format!("tc qdisc del dev {name} root"),
+        ));
+    } else if let Some(shaper) = sent.as_ref().filter(|_| of_run.taken[1]) {
         found.push(shaped(
             shaper,
             Level::Warning,
@@ -286,6 +316,7 @@ mod tests {
         Use {
             taken: [true; 2],
             programs: Some(vec![7]),
+            ..Use::default()
         }
     }
 
@@ -316,6 +347,23 @@ mod tests {
             "{found:?}"
         );
         assert_eq!(found.len(), 4);
+    }
+
+    #[test]
+    fn the_kernel_copes_with_offloads_but_not_with_another_tree() {
+        let by_kernel = Use {
+            is_by_kernel: true,
+            ..of_run()
+        };
+        let found = InterfaceReading {
+            merges: [true; 2],
+            shapers: [None, Some(shaper("eth0"))],
+            ..reading()
+        };
+        assert_eq!(worst(&found, &by_kernel, "offloads").level, Level::Ok);
+        let [taken, beside] = [&by_kernel, &of_run()].map(|of_run| worst(&found, of_run, "shapers"));
+        assert_eq!([taken.level, beside.level], [Level::Problem, Level::Warning]);
+        assert!(taken.why.unwrap().contains("does not start"));
     }
 
     #[test]

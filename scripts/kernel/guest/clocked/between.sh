@@ -38,6 +38,14 @@ trees() {
     in_b tc qdisc show dev "$1" | grep -c '^qdisc fairgate' || true
 }
 
+# Without forwarding no packet comes to a tree.
+sed 's/^\[run\]/&\nbackend = "kernel"/' /run/home.toml > /run/kernel.toml
+in_b sh -c 'echo 0 > /proc/sys/net/ipv4/ip_forward'
+must_fail 'no router that way' in_b fairgate doctor /run/kernel.toml
+in_b sh -c 'echo 1 > /proc/sys/net/ipv4/ip_forward'
+in_b fairgate doctor /run/kernel.toml > /run/said || true
+[ "$(grep -c 'forwards that way' /run/said)" -eq 2 ] || { cat /run/said; fail 'the doctor sees no router'; }
+
 in_b tc qdisc add dev vm root handle 7: pfifo
 must_fail 'vm. has a qdisc already' in_b fairgate run --kernel --socket $socket /run/home.toml
 in_b tc qdisc del dev vm root
@@ -48,6 +56,8 @@ rates="$(through) $(through -R)"
 figure "Mbit/s of TCP through a router shaped to 20 and 6: $rates"
 holds "${rates% *} > 16 && ${rates% *} < 20" 'Mbit/s to the right'
 holds "${rates#* } > 4.8 && ${rates#* } < 6" 'Mbit/s to the left'
+asked doctor --for 1s > /run/said || { cat /run/said; fail 'the doctor finds something wrong'; }
+[ "$(grep -c 'forwards that way' /run/said)" -eq 2 ] || { cat /run/said; fail 'the doctor sees no router'; }
 has '"from":"vb","to":"vm"' '"from":"vm","to":"vb"' '"discipline":"fq_codel"' '"discipline":"sqf"'
 holds "$(sent 1) > 500 && $(sent 2) > 500" 'packets in each direction'
 sed -i 's/20mbit/4mbit/' /run/home.toml

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 
 use fairgate_config::{Document, FileError, Registry};
+use fairgate_live::readings::is_forwarding;
 use fairgate_live::{
     Address, BackendKind, Beat, Follower, LaterFiles, LiveError, Plan, Plane, Pulse, RateSource, ReloadError,
     Security, Wake, attach_trees,
@@ -395,10 +396,25 @@ fn detached(read: &Reading<'_>, format: Format) -> Result<Outcome, Failure> {
                 )
             };
             let each: String = interfaces.iter().map(how).collect();
-            output::text(&format!("{}, without a process.\n{each}", doing(&plan)))?;
+            let missing: String = unforwarded(&plan)
+                .map(|what| format!("warning: {what}\n"))
+                .collect();
+            output::text(&format!("{}, without a process.\n{each}{missing}", doing(&plan)))?;
         }
     }
     Ok(Outcome::Yes)
+}
+
+/// Says which directions with a tree in the kernel this machine does not forward.
+fn unforwarded(plan: &Plan) -> impl Iterator<Item = String> {
+    plan.ways_of_kernel()
+        .filter(|[from, to]| !is_forwarding(from, to))
+        .map(|[from, to]| {
+            format!(
+                "this machine forwards nothing from {from} to {to}: it is no router that way, and has no \
+                 bridge of both; enable forwarding, or nothing passes the tree"
+            )
+        })
 }
 
 /// What a run has left.
@@ -433,6 +449,8 @@ pub(crate) fn run_document(
         destination,
         entries,
     } = begun;
+    // What the kernel says of interfaces is read before the sandbox hides it.
+    let unforwarded: Vec<Entry> = unforwarded(&plan).map(Entry::warning).collect();
     let history = manner.history.file(&plan)?;
     let last_good = manner.last_good.as_ref().map(|copy| copy.path().to_owned());
     let kept: Vec<PathBuf> = last_good.into_iter().chain(history.clone()).collect();
@@ -491,7 +509,7 @@ pub(crate) fn run_document(
     let notices = log.clone();
     bridge.on_notice(move |notice| notices.write(notice));
     list.keep();
-    for entry in entries {
+    for entry in entries.into_iter().chain(unforwarded) {
         log.write(entry);
     }
     warn(&*plane, &document, list, &log, format);
