@@ -79,7 +79,7 @@ usleep 2100000
 # The status, and the qdiscs themselves.
 has '"from":"vb"'
 into=$(counted "$ifb" dequeued_packets) out=$(counted vb dequeued_packets)
-holds "$into > 200 && $out > 200" 'packets in each direction'
+paced "$into > 200 && $out > 200" 'packets in each direction'
 same 'the status into it' "$(sent 1)" "$into"
 same 'the status out of it' "$(sent 2)" "$out"
 icmp='"fq_codel","class":10'
@@ -203,11 +203,11 @@ END
 printf 'id,name,prefixes,down,up,plan\n1001,Anna,%s,,,home\n' $there > /run/lines.csv
 start /run/lines.toml
 tcp 512K > /run/rates
-holds "$(cut -d ' ' -f 1 /run/rates) < 20.5 && $(cut -d ' ' -f 2 /run/rates) < 8.3" 'Mbit/s of a subscriber'
+paced "$(cut -d ' ' -f 1 /run/rates) < 20.5 && $(cut -d ' ' -f 2 /run/rates) < 8.3" 'Mbit/s of a subscriber'
 figure "a subscriber of 20 and 8 Mbit/s: $(cat /run/rates)"
 has '"subscriber":\{"id":"1001"'
 same 'packets of a subscriber' "$(of '"id":"1001"' dequeued)" "$(sent 1)"
-holds "$(sent 1) > 300" 'packets of a subscriber'
+paced "$(sent 1) > 300" 'packets of a subscriber'
 api /v1/subscribers/1001
 grep -q '"plan":"home"' /run/flat || fail 'the API does not have the plan'
 # Why it is slow: it is not, now. There are no round trips here, and that is said.
@@ -221,6 +221,6 @@ sed -i 's/^1001.*/1001,Anna,10.9.0.2,4mbit,2mbit,/' /run/lines.csv
 until_true 30 has_api /v1/subscribers '"id":"1002"'
 has '"revision":1,' '"applied":1,"refused":0'
 tcp 256K > /run/rates
-holds "$(cut -d ' ' -f 1 /run/rates) < 4.2 && $(cut -d ' ' -f 2 /run/rates) < 2.2" 'Mbit/s by the new list'
+paced "$(cut -d ' ' -f 1 /run/rates) < 4.2 && $(cut -d ' ' -f 2 /run/rates) < 2.2" 'Mbit/s by the new list'
 figure "the list has changed to 4 and 2 Mbit/s: $(cat /run/rates)"
 ends

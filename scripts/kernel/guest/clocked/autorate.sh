@@ -54,7 +54,7 @@ figure "at 4 and 3, by a file: $(cat /run/rates)"
 has '"discipline":"tbf"'
 root=$(of '"tbf"' dequeued) inner=$(of '"fq_codel"' dequeued)
 [ "$root" = "$inner" ] || fail "the shaper has sent $root packets and what is inside it $inner"
-holds "$inner > 1000" 'packets that are counted through all changes'
+paced "$inner > 1000" 'packets that are counted through all changes'
 figure "packets through all changes: $inner; $(grep -oE '"longest_pause_us":[0-9.]+' /run/flat | tail -n 1)"
 ends
 

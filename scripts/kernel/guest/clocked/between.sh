@@ -54,17 +54,17 @@ start
 ping -c 10 -i 0.02 -W 2 -q 10.8.0.2 > /run/ping || fail 'a ping was not answered'
 rates="$(through) $(through -R)"
 figure "Mbit/s of TCP through a router shaped to 20 and 6: $rates"
-holds "${rates% *} > 16 && ${rates% *} < 20" 'Mbit/s to the right'
-holds "${rates#* } > 4.8 && ${rates#* } < 6" 'Mbit/s to the left'
+paced "${rates% *} > 16 && ${rates% *} < 20" 'Mbit/s to the right'
+paced "${rates#* } > 4.8 && ${rates#* } < 6" 'Mbit/s to the left'
 asked doctor --for 1s > /run/said || true
 [ "$(grep -c 'forwards that way' /run/said)" -eq 2 ] || { cat /run/said; fail 'the doctor sees no router'; }
 has '"from":"vb","to":"vm"' '"from":"vm","to":"vb"' '"discipline":"fq_codel"' '"discipline":"sqf"'
-holds "$(sent 1) > 500 && $(sent 2) > 500" 'packets in each direction'
+paced "$(sent 1) > 500 && $(sent 2) > 500" 'packets in each direction'
 sed -i 's/20mbit/4mbit/' /run/home.toml
 asked reload
 rate=$(through)
 figure "Mbit/s after a change to 4: $rate"
-holds "$rate > 3 && $rate < 4.1" 'Mbit/s after a change'
+paced "$rate > 3 && $rate < 4.1" 'Mbit/s after a change'
 ends
 
 # A direction without a tree stays as it is.

@@ -4,7 +4,7 @@ network
 tree 'tbf rate=50mbit burst=5kb / fq_codel'
 iperf3 -c $there -t 3 -P 2 -i 0 -f m > /run/iperf
 speed=$(awk '/SUM.*receiver/ { print $6 }' /run/iperf)
-holds "$speed > 40 && $speed < 50" 'Mbit/s through 50 Mbit/s'
+paced "$speed > 40 && $speed < 50" 'Mbit/s through 50 Mbit/s'
 holds "$(shown cut) > 0" 'super-packets that were cut'
 figure "$speed of 50 Mbit/s, $(shown cut) super-packets cut"
 tree fq_codel

@@ -6,6 +6,6 @@ fairgate-qdisc add va:1:1:10 'sqf limit=10'
 begin_count
 iperf3 -c $there -t 3 -P 6 -i 0 -f m > /run/iperf
 speed=$(awk '/SUM.*receiver/ { print $6 }' /run/iperf)
-holds "$speed > 24 && $speed < 31" 'Mbit/s through 30 Mbit/s'
-holds "$(shown dropped_packets) > 0" 'packets that the leaf dropped'
+paced "$speed > 24 && $speed < 31" 'Mbit/s through 30 Mbit/s'
+paced "$(shown dropped_packets) > 0" 'packets that the leaf dropped'
 figure "$speed of 30 Mbit/s, $(shown dropped_packets) dropped by the leaf"

@@ -20,7 +20,7 @@ goes_on() {
     [ "$(shown panicked)" -eq 1 ] || fail "$1: it does not say that it panicked"
     pings 5
     tcp 256K > /dev/null
-    holds "$(shown passed) > 0" "$1: packets through the fifo"
+    paced "$(shown passed) > 0" "$1: packets through the fifo"
     balanced
     fairgate-qdisc change va 'sqf limit=200'
     [ "$(shown panicked)" -eq 0 ] || fail "$1: a new tree says that it panicked"
@@ -47,7 +47,7 @@ iperf3 -c $there -u -b 4M -n 100K -l 1000 -i 0 > /dev/null &
 client=$!
 usleep 300000
 waiting=$(shown backlog_packets)
-holds "$waiting > 5" 'packets that wait'
+paced "$waiting > 5" 'packets that wait'
 provoke dequeue
 wait $client || true
 was_caught 'dequeue with packets'

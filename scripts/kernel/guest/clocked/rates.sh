@@ -6,7 +6,7 @@ while read -r megabits spec; do
     set -- $(udp "$((megabits * 2 / 4))M" 3 4)
     # iperf3 counts payloads: 1400 of 1442 bytes. The backlog at the end arrives within its time or not.
     speed=$(awk "BEGIN { print $1 * 1442 / 1400 / $megabits }")
-    holds "$speed > 0.93 && $speed < 1.05" "$1 Mbit/s of payload through $spec"
+    paced "$speed > 0.93 && $speed < 1.05" "$1 Mbit/s of payload through $spec"
     figure "$spec: $speed of its rate"
     balanced
 done <<'TREES'

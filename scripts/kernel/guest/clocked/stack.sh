@@ -70,7 +70,7 @@ echo 0 > /sys/module/sch_fairgate/parameters/stack
 figure "bytes of stack: $(tr '\n' ' ' < /run/deepest)"
 while read -r entry most; do
     bytes=$(awk -v entry="$entry" '$1 == entry { print $2 }' /run/deepest)
-    holds "$bytes > 100 && $bytes < $most" "bytes of stack in $entry"
+    paced "$bytes > 100 && $bytes < $most" "bytes of stack in $entry"
 done << 'MOST'
 enqueue 2048
 dequeue 2048

@@ -9,7 +9,7 @@ tc qdisc show dev va | grep -q "^qdisc fairgate.*tree 'tbf rate=20mbit burst=20k
 tc qdisc change dev va root fairgate 'tbf rate=4mbit burst=20kb / sqf'
 iperf3 -c $there -n 1M -i 0 -f m > /run/iperf
 rate=$(awk '/receiver/ { for (i = 1; i <= NF; i++) if ($i == "Mbits/sec") print $(i - 1) }' /run/iperf)
-holds "$rate > 3 && $rate < 4.2" 'Mbit/s after a change'
+paced "$rate > 3 && $rate < 4.2" 'Mbit/s after a change'
 figure "Mbit/s after a change to 4: $rate"
 tc -s qdisc show dev va | tee /run/shown
 grep -q 'marked 0 cut [0-9]* refused 0 change_ns [1-9]' /run/shown || fail 'the counters are not shown'
