@@ -40,8 +40,8 @@ is_debug() {
     uname -r | grep -q -- '-debug$'
 }
 
-# paced 'VALUE TEST VALUE' WHAT...: the same of what follows from a rate or from the size of the kernel's code,
-# which a debug kernel does not have.
+# paced 'VALUE TEST VALUE' WHAT...: the same of what follows from a rate or from the size of the kernel's
+# code, which a debug kernel does not have.
 paced() {
     if is_debug; then
         figure "not judged: $*"
