@@ -84,7 +84,9 @@ fn shortest_queue_first_runs_and_every_published_value_is_measured() {
                 row.case
             );
         }
-        assert_eq!(result.figures.len(), 2);
+        // Two of the paper, and what was measured beside what is published.
+        assert_eq!(result.figures.len(), 3);
+        assert!(result.figures[2].title().starts_with("Measured beside published"));
         // The discipline itself was measured for each number of flows.
         let runs = result
             .rows
@@ -166,8 +168,9 @@ fn the_speed_of_schedulers_is_judged_by_times_and_instructions_stand_beside_them
         105.0
     );
     assert!(mean(&result, "time of a pair", "NONE, 64 flows, full") > 0.0);
-    // Times with packets of one length and of many, which have a curve for NONE, and instructions.
-    assert_eq!(result.figures.len(), 3);
+    // Times with packets of one length and of many, which have a curve for NONE, instructions, and what was
+    // measured beside what is published.
+    assert_eq!(result.figures.len(), 4);
     assert!(result.figures[0].svg().contains("NONE"));
 }
 
@@ -176,8 +179,8 @@ fn without_valgrind_no_instructions_stand_beside_times() {
     let result = quick("qfq-table3");
     assert_eq!(
         result.figures.len(),
-        4,
-        "one for each load, and one in random order"
+        5,
+        "one for each load, one in random order, and one of what is published"
     );
     for id in ["order", "twice", "thrice", "bursts", "unmatched"] {
         let found = &claim(&result, id).found;
