@@ -5,7 +5,6 @@ use fairgate_report::dots::{self, Dots};
 
 use crate::reproduce::findings::Figure;
 use crate::reproduce::published;
-use crate::reproduce::reproduction::Row;
 
 /// The number of series that a dot plot tells apart by their shapes.
 const SHAPES: usize = 5;
@@ -13,52 +12,57 @@ const SHAPES: usize = 5;
 /// The greatest multiple that a linear axis shows.
 const LINEAR: f64 = 4.0;
 
-type Name = fn(&Row) -> String;
+/// A measured value and the published one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pair<'a> {
+    pub(super) measure: &'a str,
+    pub(super) case: &'a str,
+    pub(super) measured: f64,
+    pub(super) published: &'a str,
+}
+
+impl Pair<'_> {
+    fn multiple(&self) -> Option<f64> {
+        let multiple = self.measured / published::exact(self.published)?;
+        multiple.is_finite().then_some(multiple)
+    }
+}
+
+/// What a mark is called by.
+type Name = for<'a> fn(&Pair<'a>) -> String;
 
 /// Returns the figure, if a published number was measured. A limit, such as `<0.05`, and zero have no
 /// multiple.
-pub(super) fn figure(rows: &[Row]) -> Option<Figure> {
-    let multiple = |row: &Row| {
-        let published = published::exact(row.published.as_deref()?)?;
-        let multiple = row.measured?.mean / published;
-        multiple.is_finite().then_some(multiple)
-    };
-    let known = |row: &&Row| multiple(row).is_some();
-    let measures = distinct(rows.iter().filter(known).map(|row| row.measure.clone()));
-    let cases = distinct(rows.iter().filter(known).map(|row| row.case.clone()));
-    let (measure, case): (Name, Name) = (|row| row.measure.clone(), |row| row.case.clone());
-    let both: Name = |row| format!("{}, {}", row.measure, row.case);
+pub(super) fn figure<'a>(pairs: impl Iterator<Item = Pair<'a>>) -> Option<Figure> {
+    let known: Vec<(f64, Pair<'_>)> = pairs.filter_map(|pair| Some((pair.multiple()?, pair))).collect();
+    let names = |of: Name| distinct(known.iter().map(|(_, pair)| of(pair)));
+    let (measure, case): (Name, Name) = (|pair| pair.measure.to_owned(), |pair| pair.case.to_owned());
+    let both: Name = |pair| format!("{}, {}", pair.measure, pair.case);
+    let (measures, cases) = (names(measure).len(), names(case).len());
     // The marks of a row are told apart by what has few names.
-    let [of_row, of_series] = match (measures.len() <= SHAPES, cases.len() <= SHAPES) {
+    let [of_row, of_series] = match (measures <= SHAPES, cases <= SHAPES) {
         (true, false) => [case, measure],
-        (true, true) if measures.len() <= cases.len() => [case, measure],
+        (true, true) if measures <= cases => [case, measure],
         (_, true) => [measure, case],
         (false, false) => [both, |_| "measured".to_owned()],
     };
-    let names = distinct(rows.iter().filter(known).map(of_row));
-    let series = distinct(rows.iter().filter(known).map(of_series));
-    let lines: Vec<dots::Row> = names
-        .into_iter()
-        .map(|name| {
-            let value = |series: &String| {
-                let mut all = rows.iter().filter(known);
-                all.find(|row| of_row(row) == name && of_series(row) == *series)
-                    .and_then(multiple)
-            };
-            dots::Row {
-                values: series.iter().map(value).collect(),
-                name,
-            }
-        })
-        .collect();
-    let values = || {
-        lines
-            .iter()
-            .flat_map(|line| line.values.iter().flatten().copied())
+    let series = names(of_series);
+    let line = |name: String| {
+        let value = |series: &String| {
+            let mut all = known.iter();
+            let found = all.find(|(_, pair)| of_row(pair) == name && of_series(pair) == *series);
+            found.map(|(multiple, _)| *multiple)
+        };
+        dots::Row {
+            values: series.iter().map(value).collect(),
+            name,
+        }
     };
-    let (least, most) = (values().fold(1.0, f64::min), values().fold(1.0, f64::max));
+    let rows: Vec<dots::Row> = names(of_row).into_iter().map(line).collect();
+    let multiples = || known.iter().map(|(multiple, _)| *multiple);
+    let (least, most) = (multiples().fold(1.0, f64::min), multiples().fold(1.0, f64::max));
     let label = "measured, as a multiple of what is published";
-    (!lines.is_empty()).then(|| {
+    (!rows.is_empty()).then(|| {
         Figure::Dots(Dots {
             title: "Measured beside published: at the line both are equal".to_owned(),
             x: match most > LINEAR && least > 0.0 {
@@ -67,7 +71,7 @@ pub(super) fn figure(rows: &[Row]) -> Option<Figure> {
             },
             series,
             limit: Some(1.0),
-            rows: lines,
+            rows,
         })
     })
 }
@@ -85,26 +89,23 @@ fn distinct(names: impl Iterator<Item = String>) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
-    use fairgate_theory::estimate::Estimate;
-
     use super::*;
 
-    fn row(measure: &str, case: &str, measured: Option<f64>, published: Option<&str>) -> Row {
-        Row {
-            measure: measure.to_owned(),
-            case: case.to_owned(),
-            unit: "ms".to_owned(),
-            measured: measured.map(Estimate::exact),
-            published: published.map(str::to_owned),
-            place: None,
-            beside: BTreeMap::new(),
+    fn pair(
+        (measure, case): (&'static str, &'static str),
+        measured: f64,
+        published: &'static str,
+    ) -> Pair<'static> {
+        Pair {
+            measure,
+            case,
+            measured,
+            published,
         }
     }
 
-    fn dots(rows: &[Row]) -> Dots {
-        match figure(rows) {
+    fn dots(pairs: &[Pair<'_>]) -> Dots {
+        match figure(pairs.iter().copied()) {
             Some(Figure::Dots(dots)) => dots,
             other => panic!("{other:?} is no dot plot"),
         }
@@ -112,16 +113,13 @@ mod tests {
 
     #[test]
     fn each_measured_number_is_a_multiple_of_the_published_one() {
-        let rows = [
-            row("delay", "FIFO", Some(3.0), Some("~2")),
-            row("delay", "DRR", Some(5.0), Some("10")),
-            row("loss", "FIFO", Some(1.0), Some("1")),
-            row("loss", "DRR", Some(1.0), Some("<2")),
-            row("loss", "CBQ", None, Some("2")),
-            row("rate", "CBQ", Some(2.0), Some("0")),
-            row("rate", "FIFO", Some(2.0), None),
-        ];
-        let dots = dots(&rows);
+        let dots = dots(&[
+            pair(("delay", "FIFO"), 3.0, "~2"),
+            pair(("delay", "DRR"), 5.0, "10"),
+            pair(("loss", "FIFO"), 1.0, "1"),
+            pair(("loss", "DRR"), 1.0, "<2"),
+            pair(("rate", "CBQ"), 2.0, "0"),
+        ]);
         assert_eq!(dots.series, ["delay", "loss"]);
         let found: Vec<_> = dots
             .rows
@@ -137,18 +135,16 @@ mod tests {
 
     #[test]
     fn names_of_many_measures_and_cases_are_joined() {
-        let names = || (0..6).map(|number| number.to_string());
-        let rows: Vec<Row> = names()
-            .map(|name| row(&name, &name, Some(1.0), Some("2")))
-            .collect();
-        let dots = dots(&rows);
+        let names = ["a", "b", "c", "d", "e", "f"];
+        let dots = dots(&names.map(|name| pair((name, name), 1.0, "2")));
         assert_eq!(dots.series, ["measured"]);
-        assert_eq!((dots.rows.len(), dots.rows[3].name.as_str()), (6, "3, 3"));
+        assert_eq!((dots.rows.len(), dots.rows[3].name.as_str()), (6, "d, d"));
     }
 
     #[test]
     fn without_a_published_number_there_is_no_figure() {
-        assert!(figure(&[row("delay", "FIFO", Some(3.0), Some(">2"))]).is_none());
-        assert!(figure(&[]).is_none());
+        let limit = pair(("delay", "FIFO"), 3.0, ">2");
+        assert!(figure([limit].into_iter()).is_none());
+        assert!(figure([].into_iter()).is_none());
     }
 }

@@ -7,7 +7,7 @@ use fairgate_theory::estimate::Estimate;
 use serde::Serialize;
 
 use crate::reproduce::ReproduceError;
-use crate::reproduce::agreement;
+use crate::reproduce::agreement::{self, Pair};
 use crate::reproduce::description::{Description, Instead, Open};
 use crate::reproduce::digits::digits;
 use crate::reproduce::findings::{Beside, Figure, Findings, Grid, LiveReport};
@@ -143,6 +143,18 @@ pub struct Row {
     pub beside: BTreeMap<String, Estimate>,
 }
 
+impl Row {
+    /// Returns both values, if there are both.
+    fn pair(&self) -> Option<Pair<'_>> {
+        Some(Pair {
+            measure: &self.measure,
+            case: &self.case,
+            measured: self.measured?.mean,
+            published: self.published.as_deref()?,
+        })
+    }
+}
+
 impl Reproduction {
     /// Returns the name of this result: that of its experiment, and ` live` behind it if it was run live.
     pub fn key(&self) -> String {
@@ -190,14 +202,11 @@ impl Reproduction {
         };
         let claims = judged(&description, &findings).map_err(bug)?;
         let rows = rows(&findings, published).map_err(bug)?;
+        let agreement = agreement::figure(rows.iter().filter_map(Row::pair));
         Ok(Reproduction {
             id: id.to_owned(),
             holds: claims.iter().all(|claim| claim.holds),
-            figures: findings
-                .figures
-                .into_iter()
-                .chain(agreement::figure(&rows))
-                .collect(),
+            figures: findings.figures.into_iter().chain(agreement).collect(),
             rows,
             claims,
             paper: description.paper,
