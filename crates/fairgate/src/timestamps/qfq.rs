@@ -15,7 +15,8 @@
 //! Deviation: V jumps when the next packet is chosen, as in Linux. In the paper it jumps at the end of each
 //! enqueue and dequeue (figure 3, line 21, and figure 4, lines 38 to 45). So a flow that arrives between a
 //! dequeue and the next one starts from the V before the jump, and may go before flows that wait for the V
-//! after it. The bounds here allow for that.
+//! after it. The bounds here allow for that. To jump there takes 17 more instructions a pair (336 instead of
+//! 319, 64 flows).
 //!
 //! Guarantees for a flow of weight phi (its part of the sum) whose group has slots of sigma, on a link of
 //! rate R. Packets are at most L long, the flow's own at most l. B-WFI `3 phi sigma + l + 2 phi L`, T-WFI `(3
