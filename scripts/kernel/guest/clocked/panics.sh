@@ -42,12 +42,11 @@ for entry in enqueue enqueued dequeue; do
 done
 
 # With packets queued: they leave.
-tree 'tbf rate=1mbit burst=5kb / sqf limit=200'
+queued() { [ "$(shown backlog_packets)" -gt 5 ]; }
+tree 'tbf rate=200kbit burst=5kb / sqf limit=200'
 iperf3 -c $there -u -b 4M -n 100K -l 1000 -i 0 > /dev/null &
 client=$!
-usleep 300000
-waiting=$(shown backlog_packets)
-paced "$waiting > 5" 'packets that wait'
+until_true 10 queued
 provoke dequeue
 wait $client || true
 was_caught 'dequeue with packets'
