@@ -104,6 +104,18 @@ network() {
     until_true 5 in_b sh -c 'netstat -ltn | grep -q :5201'
 }
 
+# behind_b ADDRESS: the namespace `c` behind `b`, which reaches it by `vm`: its interface `vz` with this
+# address, and a server of iperf3 there.
+behind_b() {
+    ip netns add c
+    ip link add vm netns b type veth peer name vz netns c
+    ip -n b link set vm up
+    ip -n c addr add "$1" dev vz
+    ip -n c link set vz up
+    ip netns exec c iperf3 -s -D
+    until_true 5 ip netns exec c sh -c 'netstat -ltn | grep -q :5201'
+}
+
 # tree TREE: replaces the discipline of `va` by that tree. Counting begins anew.
 tree() {
     balanced

@@ -231,7 +231,7 @@ fn of_run(run: &Remote, options: String, watch: Duration) -> Result<Vec<Finding>
     Ok(findings)
 }
 
-/// Returns the largest flows of a run. Those by the kernel observe none, so there are no round trips.
+/// Returns the largest flows of a run. `None` if it refuses: a run by the kernel observes no flows.
 fn flows(run: &Remote, limit: u32) -> Result<Option<FlowsStatus>, Failure> {
     match run.flows(FlowOrder::Bytes, limit) {
         Err(ClientError::Refused(_)) => Ok(None),

@@ -49,7 +49,11 @@ pub(crate) fn judge(
             },
             "offloads",
             name,
-            &format!("gro {}, lro off", on_off(reading.merges[0])),
+            &format!(
+                "gro {}, lro {}",
+                on_off(reading.merges[0]),
+                on_off(reading.merges[1])
+            ),
         ),
         or_ok(
             shapers(reading, of_run),

@@ -20,7 +20,7 @@ goes_on() {
     [ "$(shown panicked)" -eq 1 ] || fail "$1: it does not say that it panicked"
     pings 5
     tcp 256K > /dev/null
-    paced "$(shown passed) > 0" "$1: packets through the fifo"
+    holds "$(shown passed) > 0" "$1: packets through the fifo"
     balanced
     fairgate-qdisc change va 'sqf limit=200'
     [ "$(shown panicked)" -eq 0 ] || fail "$1: a new tree says that it panicked"

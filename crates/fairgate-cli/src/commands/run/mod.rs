@@ -411,8 +411,8 @@ fn unforwarded(plan: &Plan) -> impl Iterator<Item = String> {
         .filter(|[from, to]| !is_forwarding(from, to))
         .map(|[from, to]| {
             format!(
-                "this machine forwards nothing from {from} to {to}: it is no router that way, and has no \
-                 bridge of both; enable forwarding, or nothing passes the tree"
+                "this machine is no router from {from} to {to}, and has no bridge of both: unless something \
+                 else forwards there, no packet comes to the tree"
             )
         })
 }
