@@ -327,14 +327,14 @@ impl<'a> Driver<'a> {
     }
 
     /// Chooses a class. Returns the path to its parent, and its number there.
-    fn choose_class(&self, class: Index) -> Option<(Vec<u16>, u16)> {
+    fn choose_class(&self, class: Index) -> Option<(Vec<u32>, u32)> {
         let mut paths = nodes(self.link.root());
         paths.retain(|path| !path.is_empty());
         let (minor, parent) = paths.get(class.index(paths.len().max(1)))?.split_last()?;
         Some((parent.to_vec(), *minor))
     }
 
-    fn change(&mut self, path: &[u16], change: &mut dyn FnMut(&mut dyn Discipline, &mut Pool)) {
+    fn change(&mut self, path: &[u32], change: &mut dyn FnMut(&mut dyn Discipline, &mut Pool)) {
         self.link.change(|root, pool| descend(root, path, pool, change));
         self.settle();
     }
@@ -402,7 +402,7 @@ fn without_allocation(_: &str, run: impl FnOnce()) {
 }
 
 /// Returns the paths of all nodes, as class numbers from the root. The root's path is empty.
-fn nodes(root: &dyn Discipline) -> Vec<Vec<u16>> {
+fn nodes(root: &dyn Discipline) -> Vec<Vec<u32>> {
     let mut paths = vec![Vec::new()];
     root.visit_classes(&mut |class| {
         paths.extend(
@@ -416,7 +416,7 @@ fn nodes(root: &dyn Discipline) -> Vec<Vec<u16>> {
 
 fn descend(
     node: &mut dyn Discipline,
-    path: &[u16],
+    path: &[u32],
     pool: &mut Pool,
     change: &mut dyn FnMut(&mut dyn Discipline, &mut Pool),
 ) {

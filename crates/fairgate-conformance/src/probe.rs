@@ -179,7 +179,7 @@ impl Probe {
         }
     }
 
-    fn classes(&self) -> Vec<u16> {
+    fn classes(&self) -> Vec<u32> {
         let mut minors = Vec::new();
         self.inner.visit_classes(&mut |class| minors.push(class.minor));
         minors
@@ -538,7 +538,7 @@ impl Reconfigure for Probe {
 
     fn change_class(
         &mut self,
-        minor: u16,
+        minor: u32,
         pool: &mut Pool,
         change: &mut dyn FnMut(&mut dyn Discipline, &mut Pool),
     ) -> Result<(), ConfigError> {
@@ -552,7 +552,7 @@ impl Reconfigure for Probe {
 
     fn succeed_class(
         &mut self,
-        minor: u16,
+        minor: u32,
         child: Box<dyn Discipline>,
         heritage: &Heritage,
         now: Time,

@@ -24,7 +24,7 @@ enum {
  * or the dump ends: with EAGAIN if the tree has changed meanwhile. It needs CAP_NET_ADMIN.
  */
 #define FAIRGATE_GENL_NAME "fairgate"
-#define FAIRGATE_GENL_VERSION 1
+#define FAIRGATE_GENL_VERSION 2
 enum { FAIRGATE_CMD_UNSPEC, FAIRGATE_CMD_READ };
 enum {
 	FAIRGATE_A_UNSPEC,

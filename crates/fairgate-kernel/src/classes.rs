@@ -20,9 +20,9 @@ pub struct Parents(Box<[Below]>);
 /// Classes with a class above them, in the order of their numbers.
 #[derive(Debug)]
 struct Below {
-    first: u16,
-    last: u16,
-    parent: u16,
+    first: u32,
+    last: u32,
+    parent: u32,
 }
 
 impl Parents {
@@ -39,14 +39,14 @@ impl Parents {
     }
 
     /// Returns the class above a class.
-    pub fn parent(&self, class: u16) -> Option<u16> {
+    pub fn parent(&self, class: u32) -> Option<u32> {
         let place = self.0.partition_point(|below| below.last < class);
         let below = self.0.get(place).filter(|below| below.first <= class)?;
         Some(below.parent)
     }
 
     /// Returns the first class whose number is at least `least`.
-    pub fn first(&self, root: &dyn Discipline, least: u64) -> Option<u16> {
+    pub fn first(&self, root: &dyn Discipline, least: u64) -> Option<u32> {
         let mut found = self
             .0
             .iter()
@@ -62,7 +62,7 @@ impl Parents {
     }
 
     /// Returns the statistics of a class: for one that is above others the sum of all that is below it.
-    pub fn statistics(&self, root: &dyn Discipline, class: u16) -> Statistics {
+    pub fn statistics(&self, root: &dyn Discipline, class: u32) -> Statistics {
         let mut sum = Statistics::default();
         visit(root, &mut |leaf| {
             let above = core::iter::successors(Some(leaf.minor), |&minor| self.parent(minor));

@@ -40,7 +40,7 @@ pub struct NodeRecord {
     /// The number of disciplines above it, at most 7.
     pub depth: u8,
     /// The class of the one above that it serves. `None` for the root.
-    pub class: Option<u16>,
+    pub class: Option<u32>,
     /// The host that has this class.
     pub host: Option<String>,
     /// When it was read, ns since the machine started (CLOCK_MONOTONIC).
@@ -57,7 +57,7 @@ pub struct NodeRecord {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClassRecord {
     /// Its number.
-    pub minor: u16,
+    pub minor: u32,
     /// When it was read, as above.
     pub at: u64,
     /// The packets that left it.

@@ -662,7 +662,7 @@ fn variables() -> impl Strategy<Value = Vec<(String, Variable)>> {
 fn record() -> impl Strategy<Value = Record> {
     let node = (
         0..8_u8,
-        any::<u16>(),
+        any::<u32>(),
         prop::option::of("[0-9.]{0,15}"),
         any::<[u64; 14]>(),
         variables(),
@@ -693,7 +693,7 @@ fn record() -> impl Strategy<Value = Record> {
             variables,
         }))
     });
-    let class = (any::<u16>(), any::<[u64; 4]>(), variables());
+    let class = (any::<u32>(), any::<[u64; 4]>(), variables());
     let class = class.prop_map(|(minor, [at, packets, bytes, overlimits], variables)| {
         Record::Class(ClassRecord {
             minor,

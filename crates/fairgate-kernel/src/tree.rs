@@ -22,6 +22,9 @@ pub(crate) const MOST_DEPTH: u8 = 8;
 /// The most disciplines of a tree, with each class of a template.
 const MOST_DISCIPLINES: u64 = 20_000;
 
+/// The highest number of a class: `tc` and netlink have 16 bits for it.
+const MOST_CLASS: u32 = 0xffff;
+
 /// The most memory of a tree, bytes, as estimated before it is built.
 const MOST_MEMORY: u64 = 256 << 20;
 
@@ -126,19 +129,22 @@ impl Tree {
         }
         let mut next = 1;
         for class in classes {
-            if u32::from(class.minor) < next {
+            if class.minor < next {
                 return refused("class numbers must ascend from 1");
             }
-            if about.children == Children::Bands && u32::from(class.minor) != next {
+            if about.children == Children::Bands && class.minor != next {
                 return refused("classes are numbered 1, 2, 3");
             }
-            if let Some(template) = &class.template {
-                let last = u32::from(template.class) + u32::from(template.count.saturating_sub(1));
-                if !self.entry.takes_templates() || template.class != class.minor || last > u16::MAX.into() {
-                    return refused("it has no such template");
-                }
+            if let Some(template) = &class.template
+                && (!self.entry.takes_templates() || template.class != class.minor)
+            {
+                return refused("it has no such template");
             }
-            next = u32::from(*class.minors().end()) + 1;
+            let last = *class.minors().end();
+            if last > MOST_CLASS {
+                return refused("class numbers end at 65535 in the kernel");
+            }
+            next = last + 1;
         }
         if classes.is_empty() && about.children.are_classes() && about.children != Children::TreeOrNone {
             return refused("it needs classes");
@@ -165,7 +171,7 @@ impl Tree {
 
     /// Returns how many classes each of its disciplines is held by.
     fn alike(&self) -> impl Iterator<Item = usize> {
-        leaves(self.entry, &self.settings.classes).map(|class| class.minors().len())
+        leaves(self.entry, &self.settings.classes).map(|class| class.count())
     }
 
     /// What its disciplines read of headers. What is not listed here may read everything. A test offers each
@@ -189,7 +195,7 @@ impl Tree {
 
     /// Returns the largest number of classes that a discipline has.
     pub(crate) fn widest(&self) -> usize {
-        let own = self.settings.classes.iter().map(|class| class.minors().len());
+        let own = self.settings.classes.iter().map(|class| class.count());
         let inner = self.children.iter().map(Tree::widest);
         inner.fold(own.sum(), usize::max)
     }
@@ -529,7 +535,7 @@ fn read_value(info: &ParameterInfo, from: &mut Reader<'_>) -> Result<Value, Refu
 }
 
 /// The version of the compact form.
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 
 /// The number of slots without a plan.
 pub const DEFAULT_SLOTS: u32 = 10_240;

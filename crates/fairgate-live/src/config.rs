@@ -242,7 +242,7 @@ impl Plan {
     }
 
     /// Returns the classes that each worker has in a direction, if the workers divide classes.
-    pub fn classes_of_workers(&self, side: usize) -> Option<Vec<Vec<u16>>> {
+    pub fn classes_of_workers(&self, side: usize) -> Option<Vec<Vec<u32>>> {
         self.division(side)?;
         let classes = |worker| {
             let tree = self.tree_of(side, worker).classes();

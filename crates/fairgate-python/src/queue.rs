@@ -218,7 +218,7 @@ pub(crate) fn pair(count: Count) -> Pair {
 fn visit<'py>(
     py: Python<'py>,
     node: &dyn Discipline,
-    path: &mut Vec<u16>,
+    path: &mut Vec<u32>,
     found: &mut Vec<Bound<'py, PyDict>>,
 ) -> PyResult<()> {
     let statistics = node.statistics();

@@ -12,7 +12,7 @@ pub struct ClassName {
     /// The subscriber that it belongs to, if it is one's.
     pub subscriber: Option<SubscriberName>,
     /// The class of the node that it is connected to. None for the line.
-    pub node: Option<u16>,
+    pub node: Option<u32>,
     /// What it sends at most, bit/s.
     pub limit_bps: u64,
 }

@@ -12,7 +12,7 @@ use crate::status::{ClassStatus, NodeStatus, SHARDED};
 pub struct Network<'t> {
     /// The nodes, in the order of their classes.
     pub nodes: Vec<NetworkNode<'t>>,
-    by_class: HashMap<u16, usize>,
+    by_class: HashMap<u32, usize>,
 }
 
 /// A node.
@@ -38,7 +38,7 @@ pub fn trees(root: &NodeStatus) -> Vec<(String, &NodeStatus)> {
 }
 
 /// Returns the path of a class below the root of a tree.
-pub fn below(root: &str, class: u16) -> String {
+pub fn below(root: &str, class: u32) -> String {
     match root.is_empty() {
         true => class.to_string(),
         false => format!("{root}/{class}"),
@@ -72,12 +72,12 @@ impl<'t> Network<'t> {
     }
 
     /// Returns the index of the node that has a class.
-    pub fn find(&self, class: Option<u16>) -> Option<usize> {
+    pub fn find(&self, class: Option<u32>) -> Option<usize> {
         self.by_class.get(&class?).copied()
     }
 
     /// Returns the indices of a node and of all nodes above it.
-    pub fn holding(&self, class: Option<u16>) -> impl Iterator<Item = usize> {
+    pub fn holding(&self, class: Option<u32>) -> impl Iterator<Item = usize> {
         // Whatever a document says: no circle has more steps than there are nodes.
         let up = |index: &usize| self.nodes[*index].above;
         std::iter::successors(self.find(class), up).take(self.nodes.len())

@@ -51,7 +51,7 @@ pub struct OutlineEntry {
     pub discipline: Option<&'static str>,
     /// How many classes there are for hosts, numbered on from that of the path.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub hosts: Option<u16>,
+    pub hosts: Option<u32>,
     /// What was set of the class and of its discipline, as users write it.
     pub settings: BTreeMap<&'static str, String>,
 }
@@ -114,9 +114,9 @@ pub fn parts(tree: &Spec) -> Vec<Part<'_>> {
 
 fn add_classes<'a>(tree: &'a Spec, above: usize, parts: &mut Vec<Part<'a>>) {
     let mut left = tree.classes();
-    let numbers: BTreeSet<u16> = left.iter().map(|class| class.minor).collect();
+    let numbers: BTreeSet<u32> = left.iter().map(|class| class.minor).collect();
     // The index of each class. Parents may be listed behind their classes.
-    let mut known: BTreeMap<u16, usize> = BTreeMap::new();
+    let mut known: BTreeMap<u32, usize> = BTreeMap::new();
     loop {
         let before = left.len();
         for class in std::mem::take(&mut left) {
@@ -195,7 +195,7 @@ pub fn changeable(tree: &Spec, path: &str) -> Option<Vec<Changeable>> {
         return Some(vec![of_discipline(tree, path)]);
     }
     let mut holder = tree;
-    let mut numbers = path.split('/').map(str::parse::<u16>).peekable();
+    let mut numbers = path.split('/').map(str::parse::<u32>).peekable();
     loop {
         let number = numbers.next()?.ok()?;
         let class = holder.classes().into_iter().find(|class| class.minor == number)?;
@@ -249,7 +249,7 @@ impl ParameterDocument {
     }
 }
 
-fn joined(path: &str, class: u16) -> String {
+fn joined(path: &str, class: u32) -> String {
     match path.is_empty() {
         true => class.to_string(),
         false => format!("{path}/{class}"),

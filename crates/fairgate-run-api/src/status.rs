@@ -78,9 +78,9 @@ pub enum Detail {
     /// Only they are read, so that this is fast with thousands of classes.
     Classes {
         /// The first number.
-        first: u16,
+        first: u32,
         /// The last number.
-        last: u16,
+        last: u32,
     },
 }
 
@@ -94,7 +94,7 @@ impl Detail {
     }
 
     /// Returns whether it says something of this class at the root of a tree.
-    pub fn has_class(self, number: Option<u16>) -> bool {
+    pub fn has_class(self, number: Option<u32>) -> bool {
         match self {
             Detail::Classes { first, last } => number.is_some_and(|number| (first..=last).contains(&number)),
             Detail::All | Detail::Used | Detail::Counters => true,
@@ -266,14 +266,14 @@ pub struct NodeStatus {
     /// The discipline's name.
     pub discipline: String,
     /// The class of the parent that this discipline serves. `None` for the root.
-    pub class: Option<u16>,
+    pub class: Option<u32>,
     /// What a list of subscribers calls this class: the name of a node of the network, or that of a
     /// subscriber, or its identifier if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The class of the node that it is connected to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub node: Option<u16>,
+    pub node: Option<u32>,
     /// What the list lets it send at most, bit/s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_bps: Option<u64>,
@@ -339,7 +339,7 @@ pub struct RateStatus {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ClassRateStatus {
     /// The number of the class.
-    pub class: u16,
+    pub class: u32,
     /// Its rate.
     #[serde(flatten)]
     pub rate: RateStatus,
@@ -350,14 +350,14 @@ pub struct ClassRateStatus {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ClassStatus {
     /// The number of the class.
-    pub class: u16,
+    pub class: u32,
     /// The name of the node of the network, if it is the class of one in the tree of a list of subscribers.
     /// The class of a subscriber has its name at its discipline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The class of the node above that node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub node: Option<u16>,
+    pub node: Option<u32>,
     /// What that node sends at most, bit/s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_bps: Option<u64>,
@@ -453,19 +453,19 @@ impl NodeStatus {
     }
 
     /// Returns the discipline in a class.
-    pub fn in_class(&self, minor: u16) -> Option<&NodeStatus> {
+    pub fn in_class(&self, minor: u32) -> Option<&NodeStatus> {
         Some(&self.classes[self.place_of(minor)?])
     }
 
     /// Returns the place of a class in `classes`. They are in the order of their numbers.
-    fn place_of(&self, minor: u16) -> Option<usize> {
+    fn place_of(&self, minor: u32) -> Option<usize> {
         self.classes
             .binary_search_by_key(&Some(minor), |class| class.class)
             .ok()
     }
 
     /// Returns the discipline at the end of a path of classes.
-    pub fn at(&mut self, path: &[u16]) -> Option<&mut NodeStatus> {
+    pub fn at(&mut self, path: &[u32]) -> Option<&mut NodeStatus> {
         path.iter().try_fold(self, |node, minor| {
             let place = node.place_of(*minor)?;
             Some(&mut node.classes[place])

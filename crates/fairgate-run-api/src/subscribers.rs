@@ -20,7 +20,7 @@ pub struct SubscriberDocument {
     /// The subscribers, in the order of the list.
     pub subscribers: Vec<Entry>,
     /// The class of each one in both trees, by its identifier.
-    pub classes: BTreeMap<String, u16>,
+    pub classes: BTreeMap<String, u32>,
     /// What each one gets, by its identifier, as the list and the plans say it.
     pub shaped: BTreeMap<String, Shaped>,
     /// The nodes of the network that they are connected to, each behind the one above it.
@@ -64,7 +64,7 @@ pub struct ListedNode {
     /// Its name.
     pub name: String,
     /// Its class in both trees.
-    pub class: u16,
+    pub class: u32,
     /// The node above it. None: the line itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub above: Option<String>,
@@ -92,7 +92,7 @@ pub struct NodePatch {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct SubscriberStatus {
     /// The number of its class in both trees.
-    pub class: u16,
+    pub class: u32,
     /// The directions of the status, from 0 on, in which its packets go down to it and up from it. Not in the
     /// document.
     #[serde(skip)]

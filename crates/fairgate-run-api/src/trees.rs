@@ -31,10 +31,10 @@ pub struct TreeStatus {
     /// What people call the classes of a list of subscribers, by their numbers: nodes by their names, and
     /// subscribers by their identifiers and names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub names: BTreeMap<u16, String>,
+    pub names: BTreeMap<u32, String>,
     /// The classes that each worker has, if several workers divide the classes of the tree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub workers: Option<Vec<Vec<u16>>>,
+    pub workers: Option<Vec<Vec<u32>>>,
 }
 
 /// A change that was made.

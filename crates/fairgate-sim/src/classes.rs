@@ -8,7 +8,7 @@ use fairgate::{Count, Discipline, Statistics, Variable};
 
 /// The way from the root to a class. The empty path is the root itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Path(Vec<u16>);
+pub(crate) struct Path(Vec<u32>);
 
 impl Path {
     /// Reads numbers separated by slashes: `20/1`.
@@ -20,19 +20,19 @@ impl Path {
         };
         text.split('/')
             .map(number)
-            .collect::<Option<Vec<u16>>>()
+            .collect::<Option<Vec<u32>>>()
             .map(Path)
     }
 
     /// Returns the path to class `minor` of the discipline in this class.
-    pub(crate) fn below(&self, minor: u16) -> Path {
+    pub(crate) fn below(&self, minor: u32) -> Path {
         let mut numbers = self.0.clone();
         numbers.push(minor);
         Path(numbers)
     }
 
     /// Returns the path if this tree is in class `minor`.
-    pub(crate) fn above(mut self, minor: u16) -> Path {
+    pub(crate) fn above(mut self, minor: u32) -> Path {
         self.0.insert(0, minor);
         self
     }
@@ -40,7 +40,7 @@ impl Path {
 
 impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let numbers: Vec<String> = self.0.iter().map(u16::to_string).collect();
+        let numbers: Vec<String> = self.0.iter().map(u32::to_string).collect();
         f.write_str(&numbers.join("/"))
     }
 }
@@ -161,7 +161,7 @@ pub(crate) fn variable(tree: &dyn Discipline, path: &Path, wanted: &str) -> Opti
 
 /// Calls `visit` with the variables of the class itself, then with those of the discipline in it, then with
 /// those that every discipline has.
-fn visit_variables(tree: &dyn Discipline, path: &[u16], visit: &mut dyn FnMut(&'static str, Variable)) {
+fn visit_variables(tree: &dyn Discipline, path: &[u32], visit: &mut dyn FnMut(&'static str, Variable)) {
     let Some((&minor, rest)) = path.split_first() else {
         tree.visit_variables(visit);
         let backlog = tree.backlog();

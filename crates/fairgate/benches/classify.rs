@@ -172,7 +172,7 @@ impl Subject {
                     "narrow" => mixed(&mut random, 24),
                     _ => mixed(&mut random, 8),
                 },
-                outcome: (place as u16 + 1).into(),
+                outcome: (place as u32 + 1).into(),
                 ..Filter::default()
             })
             .collect();
@@ -227,10 +227,10 @@ struct RoundRobin {
 impl RoundRobin {
     /// Creates it for a number of hosts. With `new hosts`, there are twice as many hosts as classes.
     fn new(name: &str, hosts: usize) -> RoundRobin {
-        let overflow = hosts as u16 + 1;
+        let overflow = hosts as u32 + 1;
         let template = Template {
             class: 1,
-            count: hosts as u16,
+            count: hosts as u32,
             by: HostBy::destination(),
             overflow,
         };

@@ -57,19 +57,19 @@ pub struct Change {
 }
 
 /// Classes that a discipline keeps: the number, the tree that is in it, and the one that is wanted.
-type Kept<'a, D> = Vec<(u16, &'a D, &'a D)>;
+type Kept<'a, D> = Vec<(u32, &'a D, &'a D)>;
 
 /// New parameters of a discipline that changes in place.
 struct Step {
     /// The path to the node, as class numbers.
-    path: Vec<u16>,
+    path: Vec<u32>,
     before: Box<dyn Any + Send>,
     after: Box<dyn Any + Send>,
 }
 
 /// A discipline that takes the place of the one at the end of `path`.
 struct Replacement {
-    path: Vec<u16>,
+    path: Vec<u32>,
     heritage: Heritage,
     /// The new discipline, and the old one after the change.
     discipline: Option<Box<dyn Discipline>>,
@@ -123,7 +123,7 @@ fn over<D: Described>(
     tree: &D,
     seed: u64,
     tables: Tables,
-    child: impl Fn(u16, &D) -> Result<Box<dyn Discipline>, BuildError>,
+    child: impl Fn(u32, &D) -> Result<Box<dyn Discipline>, BuildError>,
 ) -> Result<Box<dyn Discipline>, ConfigError> {
     let children = trees(tree).map(|(minor, tree)| child(minor, tree));
     let children = children
@@ -134,7 +134,7 @@ fn over<D: Described>(
 }
 
 /// Returns the tree of each class, or the inner discipline.
-fn classes_of<D: Described>(tree: &D) -> BTreeMap<u16, &D> {
+fn classes_of<D: Described>(tree: &D) -> BTreeMap<u32, &D> {
     let mut classes = BTreeMap::new();
     // One by one: collecting would sort them first, for which the kernel's stack is too small.
     for (minor, tree) in trees(tree) {
@@ -144,7 +144,7 @@ fn classes_of<D: Described>(tree: &D) -> BTreeMap<u16, &D> {
 }
 
 /// Returns the tree of each class that is not assigned to hosts, or the inner discipline.
-fn own_classes<D: Described>(tree: &D) -> BTreeMap<u16, &D> {
+fn own_classes<D: Described>(tree: &D) -> BTreeMap<u32, &D> {
     let mut classes = classes_of(tree);
     for class in &tree.settings().classes {
         if class.template.is_some() {
@@ -160,7 +160,7 @@ fn has_same_settings<D: Described>(one: &D, other: &D) -> bool {
 }
 
 /// Returns the heritage of a discipline whose root or class exists already.
-fn goes_on(classes: Vec<u16>) -> Heritage {
+fn goes_on(classes: Vec<u32>) -> Heritage {
     Heritage {
         statistics: true,
         classes,
@@ -225,7 +225,7 @@ impl Change {
 
     /// Returns the same change for a tree that is class `minor` of another discipline.
     #[must_use]
-    pub fn below(mut self, minor: u16) -> Change {
+    pub fn below(mut self, minor: u32) -> Change {
         let steps = self.parameters.iter_mut().map(|step| &mut step.path);
         let replacements = self
             .replacements
@@ -260,7 +260,7 @@ impl Change {
         &mut self,
         running: &D,
         wanted: &D,
-        path: &mut Vec<u16>,
+        path: &mut Vec<u32>,
         seed: u64,
     ) -> Result<(), ChangeError> {
         if running == wanted {
@@ -289,7 +289,7 @@ impl Change {
         &mut self,
         running: &'a D,
         wanted: &'a D,
-        path: &[u16],
+        path: &[u32],
     ) -> Result<(bool, Kept<'a, D>), ChangeError> {
         let refused = |source| ChangeError {
             node_path: path_in_words(path),
@@ -335,12 +335,12 @@ impl Change {
         &mut self,
         running: Option<&D>,
         wanted: &D,
-        path: &[u16],
+        path: &[u32],
         heritage: Heritage,
         seed: u64,
     ) -> Result<(), ChangeError> {
         let (inherited, tables) = (&heritage.classes, self.tables);
-        let child = |minor: u16, tree: &D| match inherited.binary_search(&minor) {
+        let child = |minor: u32, tree: &D| match inherited.binary_search(&minor) {
             Ok(_) => Ok(placeholder()),
             Err(_) => build(tree, seed_of(seed, minor), tables),
         };
@@ -440,7 +440,7 @@ impl Replacement {
 /// Calls `change` with the node at the end of `path`.
 fn at(
     node: &mut dyn Discipline,
-    path: &[u16],
+    path: &[u32],
     pool: &mut Pool,
     change: &mut dyn FnMut(&mut dyn Discipline, &mut Pool),
 ) {
@@ -453,7 +453,7 @@ fn at(
 }
 
 /// Returns a path in words: `the root`, or `class 2, class 1`.
-fn path_in_words(path: &[u16]) -> String {
+fn path_in_words(path: &[u32]) -> String {
     if path.is_empty() {
         return "the root".to_owned();
     }

@@ -118,7 +118,7 @@ pub trait Algorithm: Send + 'static {
     ///
     /// What is queued may be moved, and what differs may be set. All that takes longer with every class there
     /// is, is done before, by [`prepare_to_succeed`](Algorithm::prepare_to_succeed), if that is possible.
-    fn succeed(&mut self, _old: &mut Self, _kept: &[u16], _now: Time, _pool: &mut Pool) -> bool {
+    fn succeed(&mut self, _old: &mut Self, _kept: &[u32], _now: Time, _pool: &mut Pool) -> bool {
         false
     }
 
@@ -138,13 +138,13 @@ pub trait Algorithm: Send + 'static {
 
     /// Returns the discipline of class `minor`. The caller may flush and reconfigure it without further
     /// notice. It may also drop packets at any time.
-    fn class_mut(&mut self, _minor: u16) -> Option<&mut Box<dyn Discipline>> {
+    fn class_mut(&mut self, _minor: u32) -> Option<&mut Box<dyn Discipline>> {
         None
     }
 
     /// Is called after the discipline of class `minor` was replaced. The new discipline has the packets of
     /// the old one. This function updates lists of active classes.
-    fn class_replaced(&mut self, _minor: u16, _now: Time, _pool: &mut Pool) {}
+    fn class_replaced(&mut self, _minor: u32, _now: Time, _pool: &mut Pool) {}
 
     /// Reads the states of the classes, for disciplines whose classes have state besides a queue: goes on
     /// with `reading`, by about `most` classes, and calls `visit` for each that is read. Returns true if

@@ -53,7 +53,7 @@ pub struct Refusal {
 #[non_exhaustive]
 pub struct ParameterPath {
     /// The number of the class, or `None` for a parameter of the discipline itself.
-    pub class: Option<u16>,
+    pub class: Option<u32>,
     /// The parameter's name.
     pub parameter: &'static str,
     /// The parameter that users write, if the rejected value is an element of its list. For a `weight` it is
@@ -91,7 +91,7 @@ impl fmt::Display for Refusal {
 
 impl Refusal {
     fn new(
-        class: Option<u16>,
+        class: Option<u32>,
         parameter: &'static str,
         value: impl ToString,
         rule: impl ToString,
@@ -136,7 +136,7 @@ impl ConfigError {
     /// Returns an error: `parameter` of class `class` is `value`, which breaks a rule. `rule` completes the
     /// sentence "must be ...". `remedy` says what to do.
     pub fn class_conflict(
-        class: u16,
+        class: u32,
         parameter: &'static str,
         value: impl ToString,
         rule: impl ToString,
@@ -147,7 +147,7 @@ impl ConfigError {
 
     /// Changes the error to one about a parameter of class `class`.
     #[must_use]
-    pub fn of_class(mut self, class: u16) -> ConfigError {
+    pub fn of_class(mut self, class: u32) -> ConfigError {
         if let Some(refusal) = self.refusal_mut() {
             refusal.path.class = Some(class);
         }

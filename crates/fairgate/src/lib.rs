@@ -132,7 +132,7 @@ pub use error::{ConfigError, ParameterPath, Refusal};
 pub use flow::{Acknowledgement, Dissection, FlowHash, FlowHasher, FlowKey};
 pub use link::{Departure, Dropped, Link, LinkFull};
 pub use link_layer::{Cells, LinkLayer};
-pub use packet::{ClassId, DropReason, Ecn, Packet};
+pub use packet::{ClassId, DropReason, Ecn, LAST_CLASS, Packet};
 pub use pool::{
     Copied, Delay, NodeNumber, PacketId, PacketQueue, Pool, PoolFull, Table, TableKind, TakenDelays,
 };

@@ -36,6 +36,10 @@ impl Ecn {
     }
 }
 
+/// The highest number that a class can have within its discipline: 262,143, hexadecimal 3ffff. A [`ClassId`]
+/// names only those up to 0xffff, as in Linux. Filters reach the others.
+pub const LAST_CLASS: u32 = (1 << 18) - 1;
+
 /// A class of a classful discipline, written as in tc: `major:minor`, both hexadecimal. The major number is
 /// the handle of the class's discipline.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

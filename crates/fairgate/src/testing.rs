@@ -67,7 +67,7 @@ impl<A: Algorithm> Driver<A> {
     }
 
     /// Puts `new` in the place of the root, which keeps its statistics and these classes.
-    pub(crate) fn succeed(&mut self, mut new: Node<A>, kept: Vec<u16>, now: Time) {
+    pub(crate) fn succeed(&mut self, mut new: Node<A>, kept: Vec<u32>, now: Time) {
         let heritage = Heritage {
             statistics: true,
             classes: kept,
@@ -79,7 +79,7 @@ impl<A: Algorithm> Driver<A> {
     }
 
     /// Replaces the discipline of a class.
-    pub(crate) fn replace_class(&mut self, minor: u16, child: Box<dyn Discipline>, now: Time) {
+    pub(crate) fn replace_class(&mut self, minor: u32, child: Box<dyn Discipline>, now: Time) {
         self.root
             .replace_class(minor, child, now, &mut self.pool)
             .expect("there is such a class");
@@ -89,7 +89,7 @@ impl<A: Algorithm> Driver<A> {
     /// Changes the discipline of a class from outside.
     pub(crate) fn change_class(
         &mut self,
-        minor: u16,
+        minor: u32,
         change: &mut dyn FnMut(&mut dyn Discipline, &mut Pool),
     ) {
         self.root
@@ -110,9 +110,9 @@ impl<A: Algorithm> Driver<A> {
 }
 
 /// Returns a packet of `length` bytes for class `minor` of the discipline with handle 1.
-pub(crate) fn in_class(minor: u16, length: u32) -> Packet {
+pub(crate) fn in_class(minor: u32, length: u32) -> Packet {
     Packet {
-        class: ClassId::new(1, minor),
+        class: ClassId::new(1, minor.try_into().expect("a packet can name it")),
         ..Packet::of_length(length)
     }
 }

@@ -21,7 +21,7 @@ const FULL_NODE: [&str; 2] = [
 #[derive(Clone, Debug)]
 struct NodeLoad {
     name: String,
-    above: Option<u16>,
+    above: Option<u32>,
     limit_bps: Option<u64>,
     rate_bps: f64,
 }
@@ -61,8 +61,8 @@ impl<'s> Meanwhile<'s> {
     }
 
     /// Returns the nodes by their classes.
-    fn nodes(&self) -> BTreeMap<u16, NodeLoad> {
-        let sent = |direction: &DirectionStatus| -> BTreeMap<u16, u64> {
+    fn nodes(&self) -> BTreeMap<u32, NodeLoad> {
+        let sent = |direction: &DirectionStatus| -> BTreeMap<u32, u64> {
             let mut sums = BTreeMap::new();
             for (_, tree) in trees(&direction.tree) {
                 for state in &tree.class_states {
@@ -75,7 +75,7 @@ impl<'s> Meanwhile<'s> {
         let mut nodes = BTreeMap::new();
         for (path, tree) in trees(&self.after.tree) {
             for node in Network::of(&path, tree).nodes {
-                let of_class = |sums: &BTreeMap<u16, u64>| sums.get(&node.state.class).copied().unwrap_or(0);
+                let of_class = |sums: &BTreeMap<u32, u64>| sums.get(&node.state.class).copied().unwrap_or(0);
                 nodes.entry(node.state.class).or_insert_with(|| NodeLoad {
                     name: node.name.to_owned(),
                     above: node.state.node,

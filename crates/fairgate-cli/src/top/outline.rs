@@ -22,7 +22,7 @@ pub struct Outline {
     /// The root is the first.
     pub(crate) places: Vec<OutlineRow>,
     /// The classes that each of several workers has, if these divide the classes. Otherwise each has all.
-    parts: Vec<Vec<u16>>,
+    parts: Vec<Vec<u32>>,
 }
 
 /// A discipline, a class or both.
@@ -34,7 +34,7 @@ pub(crate) struct OutlineRow {
     /// The place above.
     pub(crate) parent: Option<usize>,
     /// The number by which it is sorted: that of its class.
-    pub(crate) number: u16,
+    pub(crate) number: u32,
     /// What a list of subscribers calls its class.
     pub(crate) name: Option<String>,
     pub(crate) kind: Kind,
@@ -54,7 +54,7 @@ pub(crate) enum Kind {
     /// A class above other classes. It has no discipline, and no figures of its own.
     Inner,
     /// Classes that are given to hosts: their numbers.
-    Hosts(RangeInclusive<u16>),
+    Hosts(RangeInclusive<u32>),
 }
 
 /// A rate that can be changed.
@@ -83,7 +83,7 @@ impl Trees {
             };
             for place in &mut outline.places {
                 let number = place.key.parse().ok();
-                place.name = number.and_then(|number: u16| tree.names.get(&number).cloned());
+                place.name = number.and_then(|number: u32| tree.names.get(&number).cloned());
             }
             Some(outline)
         };
@@ -140,7 +140,7 @@ impl Outline {
                     },
                     parent: Some(place.parent.map_or(0, |parent| indices[parent])),
                     number: match place.parent {
-                        None => worker as u16,
+                        None => worker as u32,
                         Some(_) => place.number,
                     },
                     ..place.clone()
@@ -159,7 +159,7 @@ impl Outline {
             return true;
         };
         let class = key.split('/').next().and_then(|class| class.parse().ok());
-        class.is_none_or(|class: u16| classes.binary_search(&class).is_ok())
+        class.is_none_or(|class: u32| classes.binary_search(&class).is_ok())
     }
 }
 
@@ -227,7 +227,7 @@ impl RateSetting {
 }
 
 /// Returns the path to classes for hosts: that of the first, with the range of their numbers.
-fn hosts_key(path: &str, numbers: &RangeInclusive<u16>) -> String {
+fn hosts_key(path: &str, numbers: &RangeInclusive<u32>) -> String {
     let above = path
         .rsplit_once('/')
         .map_or(String::new(), |(above, _)| format!("{above}/"));

@@ -34,7 +34,7 @@ pub(crate) struct Node {
     pub(crate) children: Vec<usize>,
     /// The classes for hosts of its discipline.
     groups: Vec<usize>,
-    pub(crate) number: u16,
+    pub(crate) number: u32,
     pub(crate) kind: Kind,
     pub(crate) discipline: String,
     pub(crate) host: Option<String>,
@@ -244,7 +244,7 @@ impl Tree {
         }
         let (above, class) = key.rsplit_once('/').unwrap_or(("", key));
         let parent = self.find_or_add(above);
-        let number = class.parse().unwrap_or(u16::MAX);
+        let number = class.parse().unwrap_or(u32::MAX);
         let is_of = |group: &&usize| match &self.nodes[**group].kind {
             Kind::Hosts(numbers) => numbers.contains(&number),
             _ => false,

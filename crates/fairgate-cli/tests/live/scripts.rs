@@ -59,10 +59,10 @@ fn scripts_shape_both_directions() {
 }
 
 /// How many subscribers LibreQoS' tree has, on each of two transmit queues.
-const SUBSCRIBERS: u16 = 100;
+const SUBSCRIBERS: u32 = 100;
 
 /// How many subscribers an access point has.
-const OF_ACCESS_POINT: u16 = 25;
+const OF_ACCESS_POINT: u32 = 25;
 
 /// The lines of LibreQoS for a network with 200 subscribers: a tree for each device, one for each direction,
 /// and in it a tree for each transmit queue: a site, its access points, their subscribers.
@@ -121,11 +121,7 @@ fn two_hundred_subscribers(network: &Network) {
         let tree = &direction.tree;
         assert_eq!((tree.discipline.as_str(), tree.classes.len()), ("mq", 2));
         let subscribers: usize = tree.classes.iter().map(|queue| queue.classes.len() - 1).sum();
-        assert_eq!(
-            subscribers,
-            2 * usize::from(SUBSCRIBERS),
-            "beside the default class"
-        );
+        assert_eq!(subscribers, 2 * SUBSCRIBERS as usize, "beside the default class");
         let sent: u64 = tree.classes.iter().map(|queue| queue.dequeued.packets).sum();
         assert_eq!(tree.dequeued.packets, sent, "to {}", direction.to);
         let of_defaults = |queue: &NodeStatus| {
@@ -144,13 +140,13 @@ fn two_hundred_subscribers(network: &Network) {
 }
 
 /// The queue, counted from 1, and the class of a subscriber.
-fn place_of(subscriber: u16) -> (u16, u16) {
+fn place_of(subscriber: u32) -> (u32, u32) {
     let (queue, of_queue) = (subscriber / SUBSCRIBERS, subscriber % SUBSCRIBERS);
     let (access_point, number) = (of_queue / OF_ACCESS_POINT, of_queue % OF_ACCESS_POINT);
     (queue + 1, 4 + access_point * (1 + OF_ACCESS_POINT) + 1 + number)
 }
 
-fn address_of(subscriber: u16) -> String {
+fn address_of(subscriber: u32) -> String {
     format!("10.77.1.{}", subscriber + 1)
 }
 
@@ -235,12 +231,12 @@ struct Traffic {
 }
 
 /// Returns what left a subscriber's class in the direction to an interface.
-fn traffic_of(run: &Run, subscriber: u16, to: &str) -> Traffic {
+fn traffic_of(run: &Run, subscriber: u32, to: &str) -> Traffic {
     let (queue, class) = place_of(subscriber);
     let status = run.status();
     let direction = status.directions.iter().find(|direction| direction.to == to);
     let tree = &direction.expect("both directions").tree;
-    let states = &tree.classes[usize::from(queue) - 1].class_states;
+    let states = &tree.classes[queue as usize - 1].class_states;
     let state = states.iter().find(|state| state.class == class);
     let state = state.expect("the tree has the class");
     Traffic {

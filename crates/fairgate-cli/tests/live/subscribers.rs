@@ -406,8 +406,8 @@ fn classes_are_called_by_the_names_of_subscribers() {
 }
 
 /// Returns how many nodes of both directions are the class of a subscriber.
-fn named_in(run: &Run, class: u16) -> usize {
-    fn count(node: &NodeStatus, class: u16) -> usize {
+fn named_in(run: &Run, class: u32) -> usize {
+    fn count(node: &NodeStatus, class: u32) -> usize {
         let is_named = node.class == Some(class) && node.subscriber.is_some();
         usize::from(is_named)
             + node

@@ -18,9 +18,9 @@ enum RateOwner {
     /// The parameter of the root discipline with this name.
     Own(&'static str),
     /// The class of htb above all others.
-    Htb(u16),
+    Htb(u32),
     /// The class of hfsc above all others, which has an upper limit.
-    Hfsc(u16),
+    Hfsc(u32),
 }
 
 impl RootRate {
@@ -110,7 +110,7 @@ impl RootRate {
             Value::List(curve) => Rate::from_bits_per_second(*curve.last()?).ok(),
             _ => None,
         };
-        let of_class = |minor: u16, name: &str| {
+        let of_class = |minor: u32, name: &str| {
             let classes = tree.classes();
             let class = classes.iter().find(|class| class.minor == minor)?;
             value(class, name).and_then(number)

@@ -18,9 +18,9 @@ use crate::registry::{ClassSettings, PARENT, ParameterInfo, Parts, Registry, Set
 #[derive(Clone, Debug)]
 pub struct Branch {
     /// The number of the class.
-    pub minor: u16,
+    pub minor: u32,
     /// The number of the class above it.
-    pub parent: Option<u16>,
+    pub parent: Option<u32>,
     /// Its parameters by their names. The others have their defaults.
     pub settings: Vec<(&'static str, Value)>,
     /// What it holds, if no class is below it.
@@ -37,7 +37,7 @@ pub struct Assembly {
     /// The filters, in the order in which they are tried.
     pub filters: Vec<Filter>,
     /// The class of packets that no filter matches.
-    pub default: Option<u16>,
+    pub default: Option<u32>,
     /// The text that errors name which are found later.
     pub source: Arc<NamedSource<String>>,
 }

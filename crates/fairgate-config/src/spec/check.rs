@@ -185,7 +185,7 @@ fn find_entry(draft: &Draft, registry: &Registry, problems: &mut Problems) -> Op
 
 /// A class as it was read.
 struct ReadClass<'a> {
-    minor: u16,
+    minor: u32,
     /// The location of its number.
     location: Range<usize>,
     /// The template, if the class is given to hosts.
@@ -400,7 +400,7 @@ impl<'a> Reader<'a, '_> {
                 self.known,
                 self.problems,
             ));
-            held += class.template.map_or(1, |template| usize::from(template.count));
+            held += class.template.map_or(1, |template| template.count as usize);
         }
         (specs, held)
     }
@@ -436,7 +436,7 @@ impl<'a> Reader<'a, '_> {
         let parameters = self.entry.class_parameters();
         let parent = parameters.iter().position(|info| info.name == PARENT);
         for class in found {
-            let of_template = |minor: &u16| {
+            let of_template = |minor: &u32| {
                 templates
                     .iter()
                     .any(|template| template.classes().contains(minor))
@@ -509,7 +509,7 @@ impl<'a> Reader<'a, '_> {
     }
 
     /// Returns the template for the class of this number, if `keys` says that it is given to hosts.
-    fn template(&mut self, keys: &[&Written], number: Option<&(u16, Range<usize>)>) -> Option<Template> {
+    fn template(&mut self, keys: &[&Written], number: Option<&(u32, Range<usize>)>) -> Option<Template> {
         let (key, _) = keys.first()?;
         if !self.entry.takes_templates() {
             let message = format!("`{}` gives no classes to hosts", self.name());
@@ -552,7 +552,7 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    fn class_number(&mut self, class: &Draft) -> Option<(u16, Range<usize>)> {
+    fn class_number(&mut self, class: &Draft) -> Option<(u32, Range<usize>)> {
         let Some((_, given)) = class.setting("id") else {
             let help = "add a line like id = 1";
             self.problems.add(
@@ -680,11 +680,11 @@ struct ClassTargets<'a> {
     draft: &'a Draft,
     name: &'static str,
     /// The classes that hold packets.
-    leaves: BTreeSet<u16>,
+    leaves: BTreeSet<u32>,
     /// The classes that hold other classes.
-    inner: BTreeSet<u16>,
+    inner: BTreeSet<u32>,
     /// The classes that are given to hosts. The first one of each range is also a leaf.
-    templates: Vec<RangeInclusive<u16>>,
+    templates: Vec<RangeInclusive<u32>>,
     /// Whether the discipline sends packets even if it has no classes.
     may_be_none: bool,
 }
@@ -709,7 +709,7 @@ impl<'a> Targets<'a> {
     }
 
     /// Reads the class for packets that no filter matches. HTB allows this number before any class exists.
-    fn default(&self, given: &Spanned<Given>) -> Result<u16, Mistake> {
+    fn default(&self, given: &Spanned<Given>) -> Result<u32, Mistake> {
         match self {
             Targets::Classes(classes) if classes.may_be_none && classes.are_none() => {
                 given::class_number("default", given)
@@ -719,7 +719,7 @@ impl<'a> Targets<'a> {
     }
 
     /// Reads the class of a filter: also an inner class, if filters are tried `at` it.
-    fn of_filter(&self, given: &Spanned<Given>) -> Result<u16, Mistake> {
+    fn of_filter(&self, given: &Spanned<Given>) -> Result<u32, Mistake> {
         if let Targets::Classes(classes) = self
             && let Ok(number) = given::class_number("class", given)
             && classes.inner.contains(&number)
@@ -731,7 +731,7 @@ impl<'a> Targets<'a> {
     }
 
     /// Reads the inner class at which a filter is tried.
-    fn inner(&self, given: &Spanned<Given>) -> Result<u16, Mistake> {
+    fn inner(&self, given: &Spanned<Given>) -> Result<u32, Mistake> {
         let number = given::class_number("at", given)?;
         match self {
             Targets::Classes(classes) if classes.inner.contains(&number) => Ok(number),
@@ -749,11 +749,11 @@ impl<'a> Targets<'a> {
         }
     }
 
-    fn number(&self, key: &'static str, given: &Spanned<Given>) -> Result<u16, Mistake> {
+    fn number(&self, key: &'static str, given: &Spanned<Given>) -> Result<u32, Mistake> {
         let number = given::class_number(key, given)?;
         match self {
             Targets::Classes(classes) => classes.find(key, number, given),
-            Targets::UpTo(_, _, most) if u32::from(number) <= *most => Ok(number),
+            Targets::UpTo(_, _, most) if number <= *most => Ok(number),
             Targets::UpTo(draft, name, most) => Err(Mistake {
                 span: given.span(),
                 message: no_class(key, name, &draft.class_name(number)),
@@ -769,7 +769,7 @@ impl<'a> Targets<'a> {
 
 impl ClassTargets<'_> {
     /// Whether filters are tried at this inner class.
-    fn has_filters(&self, class: u16) -> bool {
+    fn has_filters(&self, class: u32) -> bool {
         let names = |(key, given): &Written| {
             key.get_ref() == "at" && *given.get_ref() == Given::Integer(class.into())
         };
@@ -783,13 +783,13 @@ impl ClassTargets<'_> {
         self.leaves.is_empty() && self.inner.is_empty()
     }
 
-    fn template_of(&self, number: u16) -> Option<&RangeInclusive<u16>> {
+    fn template_of(&self, number: u32) -> Option<&RangeInclusive<u32>> {
         self.templates.iter().find(|template| template.contains(&number))
     }
 
     /// Returns the class for packets of hosts that get no class of this template: the template's `overflow`,
     /// or the default class.
-    fn overflow(&self, template: &Template, default: Option<u16>) -> Result<u16, Mistake> {
+    fn overflow(&self, template: &Template, default: Option<u32>) -> Result<u32, Mistake> {
         let class = self
             .draft
             .classes
@@ -822,7 +822,7 @@ impl ClassTargets<'_> {
     }
 
     /// Returns the number that `key` names, if packets can be put into its class.
-    fn find(&self, key: &str, number: u16, given: &Spanned<Given>) -> Result<u16, Mistake> {
+    fn find(&self, key: &str, number: u32, given: &Spanned<Given>) -> Result<u32, Mistake> {
         let ClassTargets { draft, name, .. } = self;
         let shown = draft.class_name(number);
         let mistake = |message, label: &str, help| Mistake {

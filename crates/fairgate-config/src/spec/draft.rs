@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-use fairgate::ClassId;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -95,16 +94,16 @@ impl Draft {
     }
 
     /// Returns the class number for messages, in the author's notation.
-    pub(crate) fn class_name(&self, minor: u16) -> String {
+    pub(crate) fn class_name(&self, minor: u32) -> String {
         match self.qdisc {
             None => minor.to_string(),
             Some(0) => format!(":{minor:x}"),
-            Some(handle) => ClassId::new(handle, minor).to_string(),
+            Some(handle) => format!("{handle:x}:{minor:x}"),
         }
     }
 
     /// Returns the number of the class, if it is valid.
-    pub(super) fn id(&self) -> Option<u16> {
+    pub(super) fn id(&self) -> Option<u32> {
         let (_, given) = self.setting("id")?;
         class_number("id", given).ok()
     }

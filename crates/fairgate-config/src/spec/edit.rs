@@ -357,17 +357,17 @@ impl Line<'_> {
     }
 
     /// Takes a path: the numbers of classes from the root on.
-    fn path(&mut self) -> Option<(Range<usize>, Vec<u16>)> {
+    fn path(&mut self) -> Option<(Range<usize>, Vec<u32>)> {
         let at = self.needed("a path", PATHS)?;
         let text = &self.text[at.clone()];
         self.numbers(at.clone(), text).map(|path| (at, path))
     }
 
-    fn numbers(&mut self, at: Range<usize>, text: &str) -> Option<Vec<u16>> {
+    fn numbers(&mut self, at: Range<usize>, text: &str) -> Option<Vec<u32>> {
         if text == "root" {
             return Some(Vec::new());
         }
-        let numbers: Result<Vec<u16>, _> = text.split('/').map(str::parse).collect();
+        let numbers: Result<Vec<u32>, _> = text.split('/').map(str::parse).collect();
         if numbers.is_err() {
             self.mistake(
                 at,
@@ -380,7 +380,7 @@ impl Line<'_> {
     }
 
     /// Takes the path of a class: that of the discipline it belongs to, and its number with its location.
-    fn class_path(&mut self) -> Option<(Vec<u16>, Range<usize>, u16)> {
+    fn class_path(&mut self) -> Option<(Vec<u32>, Range<usize>, u32)> {
         let (at, mut path) = self.path()?;
         let Some(number) = path.pop() else {
             self.mistake(at, "the root is not a class", "not a class", PATHS);
@@ -431,7 +431,7 @@ impl Line<'_> {
     }
 
     /// Returns the discipline at the end of a path.
-    fn node<'d>(&mut self, root: &'d mut Draft, path: &[u16], at: &Range<usize>) -> Option<&'d mut Draft> {
+    fn node<'d>(&mut self, root: &'d mut Draft, path: &[u32], at: &Range<usize>) -> Option<&'d mut Draft> {
         let mut node = root;
         for &number in path {
             let is_inner = node.classes.is_empty() && number == INNER;
@@ -458,7 +458,7 @@ impl Line<'_> {
     }
 
     /// Notes that a discipline has no such class. It is reported when the whole tree can be searched.
-    fn no_class<T>(&mut self, at: Range<usize>, node: &Draft, number: u16) -> Option<T> {
+    fn no_class<T>(&mut self, at: Range<usize>, node: &Draft, number: u32) -> Option<T> {
         let classes: Vec<String> = node
             .classes
             .iter()
@@ -502,7 +502,7 @@ impl Line<'_> {
     }
 }
 
-fn no_class_in(node: &Draft, number: u16) -> String {
+fn no_class_in(node: &Draft, number: u32) -> String {
     let name = node
         .discipline
         .as_ref()
@@ -511,8 +511,8 @@ fn no_class_in(node: &Draft, number: u16) -> String {
 }
 
 /// Returns the paths of the disciplines below the root that have a class with this number.
-fn disciplines_with(root: &Draft, number: u16) -> Vec<String> {
-    fn search(node: &Draft, path: &str, number: u16, found: &mut Vec<String>) {
+fn disciplines_with(root: &Draft, number: u32) -> Vec<String> {
+    fn search(node: &Draft, path: &str, number: u32, found: &mut Vec<String>) {
         let of_inner = node.inner.as_deref().map(|inner| (INNER, inner));
         let of_classes = node.classes.iter();
         let of_classes = of_classes.filter_map(|class| Some((class.id()?, class.inner.as_deref()?)));
@@ -532,26 +532,26 @@ fn disciplines_with(root: &Draft, number: u16) -> Vec<String> {
     found
 }
 
-fn class_of(node: &Draft, number: u16) -> Option<&Draft> {
+fn class_of(node: &Draft, number: u32) -> Option<&Draft> {
     node.classes.iter().find(|class| class.id() == Some(number))
 }
 
 /// Returns the class that a filter names, with its location, if a discipline can't have it.
-fn unknown_class(node: &Draft, filter: &[Written]) -> Option<(Range<usize>, u16)> {
+fn unknown_class(node: &Draft, filter: &[Written]) -> Option<(Range<usize>, u32)> {
     let (_, class) = filter.iter().find(|(key, _)| key.get_ref() == "class")?;
     let Given::Integer(number) = class.get_ref() else {
         return None;
     };
-    let number = u16::try_from(*number).ok()?;
+    let number = u32::try_from(*number).ok()?;
     // A template has no number, and stands for many classes.
     let is_known = |class: &Draft| class.id().is_none_or(|id| id == number);
     (!node.classes.iter().any(is_known)).then(|| (class.span(), number))
 }
 
 /// Returns the class that a class names as its parent.
-fn parent_of(class: &Draft) -> Option<u16> {
+fn parent_of(class: &Draft) -> Option<u32> {
     match class.setting(PARENT)?.1.get_ref() {
-        Given::Integer(number) => u16::try_from(*number).ok(),
+        Given::Integer(number) => u32::try_from(*number).ok(),
         Given::Word(word) => word.parse().ok(),
         _ => None,
     }

@@ -54,8 +54,8 @@ pub(crate) fn condition_locations(draft: &FilterDraft) -> Vec<(&'static str, Ran
 /// Reads a filter. The function `class` reads the number of its class, and `inner` that of an inner class.
 pub(crate) fn read(
     draft: &FilterDraft,
-    class: impl Fn(&Spanned<Given>) -> Result<u16, Mistake>,
-    inner: impl Fn(&Spanned<Given>) -> Result<u16, Mistake>,
+    class: impl Fn(&Spanned<Given>) -> Result<u32, Mistake>,
+    inner: impl Fn(&Spanned<Given>) -> Result<u32, Mistake>,
     problems: &mut Problems,
 ) -> Option<Filter> {
     let before = problems.count();

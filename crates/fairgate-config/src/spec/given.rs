@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::ops::{Range, RangeInclusive};
 
+use fairgate::LAST_CLASS;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -148,9 +149,9 @@ pub(crate) fn number(
 }
 
 /// Reads the number of a class.
-pub(crate) fn class_number(key: &'static str, given: &Spanned<Given>) -> Result<u16, Mistake> {
-    let number = number(key, "class number", 1..=0xffff, given)?;
-    Ok(u16::try_from(number).expect("it is within the range"))
+pub(crate) fn class_number(key: &'static str, given: &Spanned<Given>) -> Result<u32, Mistake> {
+    let number = number(key, "class number", 1..=LAST_CLASS.into(), given)?;
+    Ok(u32::try_from(number).expect("it is within the range"))
 }
 
 /// Reads the value of a parameter.

@@ -34,7 +34,7 @@ pub(crate) fn parse(text: &str, problems: &mut Problems) -> Option<Draft> {
 pub(super) struct Missing {
     pub(super) at: Range<usize>,
     pub(super) message: String,
-    pub(super) number: u16,
+    pub(super) number: u32,
     /// What to do if there is none anywhere.
     pub(super) help: String,
 }

@@ -45,7 +45,7 @@ impl Spec {
             true => 0,
             false => self.own_memory(),
         };
-        let before: BTreeMap<u16, Option<&Spec>> =
+        let before: BTreeMap<u32, Option<&Spec>> =
             running.trees().map(|(minor, _, tree)| (minor, tree)).collect();
         self.trees().fold(own, |sum, (minor, count, tree)| {
             let tree = match (tree, before.get(&minor)) {

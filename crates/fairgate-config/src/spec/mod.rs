@@ -84,14 +84,14 @@ pub struct Spec {
 pub(crate) struct Estimators {
     pub(crate) own: Option<Estimator>,
     /// Those of the classes, by the number of the class. All classes of a template have the same.
-    pub(crate) classes: BTreeMap<u16, Estimator>,
+    pub(crate) classes: BTreeMap<u32, Estimator>,
 }
 
 /// A class within a [`Spec`].
 #[derive(Debug)]
 pub struct ClassSpec<'a> {
     /// The class number. An inner discipline is class 1.
-    pub minor: u16,
+    pub minor: u32,
     /// The template, if the class is given to hosts. The number of this class is the first of the template's.
     pub template: Option<&'a Template>,
     /// The class's parameters and their values.
@@ -104,14 +104,14 @@ pub struct ClassSpec<'a> {
 
 impl ClassSpec<'_> {
     /// Returns the number of classes with these parameters.
-    pub fn count(&self) -> u16 {
+    pub fn count(&self) -> u32 {
         self.template.map_or(1, |template| template.count)
     }
 
     /// Returns the number of the class that this class names as its parent.
-    pub fn parent(&self) -> Option<u16> {
+    pub fn parent(&self) -> Option<u32> {
         match self.parameters.iter().find(|(info, _)| info.name == PARENT)? {
-            (_, Value::Number(minor)) => u16::try_from(*minor).ok(),
+            (_, Value::Number(minor)) => u32::try_from(*minor).ok(),
             _ => None,
         }
     }
@@ -317,7 +317,7 @@ impl Spec {
 
     /// Returns the number of each class, how many equal ones there are of it, and the tree in it. It does not
     /// gather the parameters, which takes long for thousands of classes.
-    fn trees(&self) -> Box<dyn Iterator<Item = (u16, u64, Option<&Spec>)> + '_> {
+    fn trees(&self) -> Box<dyn Iterator<Item = (u32, u64, Option<&Spec>)> + '_> {
         if !self.entry.about().children.are_classes() {
             return Box::new(self.children.iter().map(|tree| (INNER, 1, Some(tree))));
         }

@@ -24,7 +24,7 @@ pub(crate) struct Origin {
     /// The filters, in their order.
     filters: Vec<FilterOrigin>,
     /// The number of each class, and the settings beside it.
-    classes: Vec<(u16, Vec<Location>)>,
+    classes: Vec<(u32, Vec<Location>)>,
 }
 
 #[derive(Clone)]
@@ -114,7 +114,7 @@ impl Origin {
     }
 
     /// Returns the location of a class's parameter, or of its key `each`.
-    pub(crate) fn class_parameter(&self, class: u16, name: &str) -> Range<usize> {
+    pub(crate) fn class_parameter(&self, class: u32, name: &str) -> Range<usize> {
         let of_class = self.classes.iter().find(|(minor, _)| *minor == class);
         let given = of_class.and_then(|(_, settings)| settings.iter().find(|(other, _)| *other == name));
         given.map_or(self.discipline.clone(), |(_, location)| location.clone())

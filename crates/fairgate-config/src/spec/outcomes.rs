@@ -40,7 +40,7 @@ pub(super) struct Deed {
     drops: bool,
     police: Option<Police>,
     edit: Edit,
-    pub(super) at: Option<u16>,
+    pub(super) at: Option<u32>,
     chain: u32,
 }
 
@@ -49,8 +49,8 @@ impl Deed {
     pub(super) fn read(
         &mut self,
         (key, given): &Written,
-        class: &impl Fn(&Spanned<Given>) -> Result<u16, Mistake>,
-        inner: &impl Fn(&Spanned<Given>) -> Result<u16, Mistake>,
+        class: &impl Fn(&Spanned<Given>) -> Result<u32, Mistake>,
+        inner: &impl Fn(&Spanned<Given>) -> Result<u32, Mistake>,
         problems: &mut Problems,
     ) -> Option<Result<(), Mistake>> {
         Some(match key.get_ref().as_str() {

@@ -200,7 +200,7 @@ struct ShownClass<'a> {
     settings: &'a ClassSettings,
     /// Those of all classes.
     estimators: &'a Estimators,
-    parent: Option<u16>,
+    parent: Option<u32>,
     tree: Option<&'a Spec>,
 }
 
@@ -208,7 +208,7 @@ struct ShownClass<'a> {
 fn show_classes(
     f: &mut fmt::Formatter<'_>,
     classes: &[ShownClass<'_>],
-    parent: Option<u16>,
+    parent: Option<u32>,
     parameters: &[ParameterInfo],
     indent: &str,
 ) -> fmt::Result {

@@ -164,7 +164,7 @@ impl Spec {
         found
     }
 
-    fn walk(&self, path: &mut Vec<u16>, visit: &mut dyn FnMut(&Spec, &[u16])) {
+    fn walk(&self, path: &mut Vec<u32>, visit: &mut dyn FnMut(&Spec, &[u32])) {
         visit(self, path);
         for (minor, _, tree) in self.trees() {
             if let Some(tree) = tree {
@@ -343,8 +343,8 @@ fn shallow_bucket(info: &ParameterInfo, bucket: Bucket, bytes: u64, rate: u64) -
 }
 
 /// Returns the path to a discipline as a part of a sentence; nothing for the root.
-fn shown(path: &[u16]) -> String {
-    let numbers: Vec<String> = path.iter().map(u16::to_string).collect();
+fn shown(path: &[u32]) -> String {
+    let numbers: Vec<String> = path.iter().map(u32::to_string).collect();
     match path {
         [] => String::new(),
         _ => format!(" in class {}", numbers.join(" / ")),

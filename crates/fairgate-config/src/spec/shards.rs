@@ -394,8 +394,10 @@ impl ShardedSpec {
     /// # Errors
     /// Only if a discipline refuses what it accepted when the description was checked.
     pub fn build(&self, seed: u64) -> Result<Box<dyn Discipline>, BuildError> {
-        let trees = (1..=self.workers.count)
-            .map(|number| self.part(usize::from(number) - 1).build(seed_of(seed, number)));
+        let trees = (1..=self.workers.count).map(|number| {
+            self.part(usize::from(number) - 1)
+                .build(seed_of(seed, number.into()))
+        });
         let trees = trees.collect::<Result<_, BuildError>>()?;
         let sharded = Sharded::node(self.config.clone(), trees, seed);
         Ok(Box::new(sharded.map_err(|source| BuildError {
@@ -427,8 +429,8 @@ impl ShardedSpec {
             let worker = usize::from(number) - 1;
             let change = self
                 .part(worker)
-                .change_to(wanted.part(worker), seed_of(seed, number))?;
-            all.include(change.below(number));
+                .change_to(wanted.part(worker), seed_of(seed, number.into()))?;
+            all.include(change.below(number.into()));
         }
         Ok(all)
     }

@@ -192,7 +192,7 @@ const BY_CLASS: Workers = Workers {
 };
 
 /// Returns a tree with a filter for each pair of a class and conditions.
-fn filtered(text: &str, filters: &[(u16, &str)]) -> Spec {
+fn filtered(text: &str, filters: &[(u32, &str)]) -> Spec {
     let lines = filters
         .iter()
         .map(|(class, conditions)| format!("filter add class={class} {conditions}\n"));
@@ -204,7 +204,7 @@ const HTB: &str = "htb default=2 { 1 rate=100mbit { 2 rate=10kbit ceil=10mbit / 
     3 rate=10kbit ceil=50mbit { 30 rate=1mbit ceil=40mbit / fq_codel; 31 rate=10kbit ceil=20mbit / fifo }; \
     4 rate=10kbit ceil=30mbit / cake bandwidth=20mbit; 5 rate=10kbit ceil=80mbit / fifo } }";
 
-const FILTERS: [(u16, &str); 5] = [
+const FILTERS: [(u32, &str); 5] = [
     (30, "destination=192.0.2.30/32"),
     (31, "destination=192.0.2.128/25"),
     (4, "destination=192.0.2.4/32"),
@@ -212,7 +212,7 @@ const FILTERS: [(u16, &str); 5] = [
     (30, "destination=198.51.100.0/24"),
 ];
 
-fn minors(spec: &Spec) -> Vec<u16> {
+fn minors(spec: &Spec) -> Vec<u32> {
     spec.classes().iter().map(|class| class.minor).collect()
 }
 
@@ -309,7 +309,7 @@ fn an_equal_division_is_the_same() {
 
 #[test]
 fn trees_of_classes_that_workers_cannot_divide_are_refused() {
-    let by = |text: &str| -> Vec<(u16, String)> { vec![(10, text.to_owned())] };
+    let by = |text: &str| -> Vec<(u32, String)> { vec![(10, text.to_owned())] };
     let two = "{ 10 rate=1mbit ceil=9mbit / fifo; 11 rate=1mbit ceil=9mbit / fifo }";
     let htb = format!("htb {{ 1 rate=10mbit {two} }}");
     for (text, filters, message, remedy) in [
@@ -388,7 +388,7 @@ fn trees_of_classes_that_workers_cannot_divide_are_refused() {
             "put longer prefixes first",
         ),
     ] {
-        let filters: Vec<(u16, &str)> = filters
+        let filters: Vec<(u32, &str)> = filters
             .iter()
             .map(|(class, conditions)| (*class, conditions.as_str()))
             .collect();

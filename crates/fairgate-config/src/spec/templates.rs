@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
 
+use fairgate::LAST_CLASS;
 use fairgate::classify::{AddressMask, HostBy, Template};
 use toml::Spanned;
 
@@ -30,7 +31,7 @@ const EXAMPLE: &str = "write each = \"destination\" for one class per receiver, 
 
 /// Reads the keys of a template. The overflow class, if given, is checked when all classes are known.
 pub(crate) fn read(
-    class: u16,
+    class: u32,
     location: Range<usize>,
     keys: &[&Written],
     problems: &mut Problems,
@@ -84,11 +85,12 @@ pub(crate) fn read(
     by.source = by.source.map(|_| mask);
     by.destination = by.destination.map(|_| mask);
     let count = match given("count") {
-        Some(given) => given::number("count", "classes", 1..=0xffff, given).and_then(|count| {
+        Some(given) => given::number("count", "classes", 1..=LAST_CLASS.into(), given).and_then(|count| {
             let last = u64::from(class) + count - 1;
-            u16::try_from(last).map(|_| count as u16).map_err(|_| Mistake {
+            let fits = last <= LAST_CLASS.into();
+            fits.then_some(count as u32).ok_or_else(|| Mistake {
                 span: given.span(),
-                message: format!("`count` is {count}, but class numbers end at 65535"),
+                message: format!("`count` is {count}, but class numbers end at {LAST_CLASS}"),
                 label: format!("the last would be {last}"),
                 help: "lower it, or the `id`".to_owned(),
             })
@@ -102,11 +104,9 @@ pub(crate) fn read(
                 .to_owned(),
         }),
     };
-    let overflow =
-        given("overflow").map(|given| given::number("overflow", "class number", 1..=0xffff, given));
+    let overflow = given("overflow").map(|given| given::class_number("overflow", given));
     let count = count.map_err(&mut report).unwrap_or(1);
-    let overflow = overflow.map_or(Ok(0), |number| number.map(|number| number as u16));
-    let overflow = overflow.map_err(&mut report).unwrap_or(0);
+    let overflow = overflow.unwrap_or(Ok(0)).map_err(&mut report).unwrap_or(0);
     let template = Template {
         class,
         count,

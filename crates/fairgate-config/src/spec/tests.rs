@@ -62,7 +62,7 @@ pub(super) fn settings(parameters: Vec<ParameterInfo>) -> BoxedStrategy<Vec<Sett
     .boxed()
 }
 
-fn classifier(entry: &'static dyn Entry, minors: Vec<u16>) -> BoxedStrategy<Classifier> {
+fn classifier(entry: &'static dyn Entry, minors: Vec<u32>) -> BoxedStrategy<Classifier> {
     if !entry.takes_filters() {
         return Just(Classifier::default()).boxed();
     }
@@ -98,7 +98,7 @@ fn fit_classifier(entry: &'static dyn Entry, settings: &mut Settings) {
     let Classifier { filters, default, .. } = &settings.classifier;
     let of_filters = filters.iter().filter_map(|filter| filter.outcome.class());
     let mut named = of_filters.chain(*default);
-    if named.any(|class| u32::from(class) > places) {
+    if named.any(|class| class > places) {
         settings.classifier = Classifier::default();
     }
 }
@@ -147,14 +147,14 @@ fn tree() -> impl Strategy<Value = Spec> {
             .iter()
             .filter(|entry| entry.about().children != Children::None)
             .collect();
-        (select(nodes), prop::collection::vec(child, 1..4), 1u16..20).prop_flat_map(
+        (select(nodes), prop::collection::vec(child, 1..4), 1u32..20).prop_flat_map(
             |(entry, children, step)| {
                 let (step, children) = match entry.about().children {
                     Children::Bands => (1, children),
                     Children::Classes | Children::Tree | Children::TreeOrNone => (step, children),
                     Children::Inner | Children::InnerOrQueue | Children::None => (0, children[..1].to_vec()),
                 };
-                let minors: Vec<u16> = (1..=children.len() as u16)
+                let minors: Vec<u32> = (1..=children.len() as u32)
                     .map(|index| index * step)
                     .filter(|id| *id > 0)
                     .collect();
@@ -457,7 +457,7 @@ fn a_tree_of_classes_is_read_from_a_line_and_shown_as_one() {
    │  └─ 16 rate=1mbit prio=3: fifo
    └─ 20 rate=2mbit: fq_codel";
     assert_eq!(spec.to_string(), picture);
-    let minors: Vec<(u16, bool)> = spec
+    let minors: Vec<(u32, bool)> = spec
         .classes()
         .iter()
         .map(|class| (class.minor, class.tree.is_some()))

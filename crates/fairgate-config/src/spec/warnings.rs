@@ -71,7 +71,7 @@ impl Spec {
     /// decision.
     fn oversubscribed(&self) -> Option<String> {
         let classes = self.classes();
-        let mut below: BTreeMap<u16, u64> = BTreeMap::new();
+        let mut below: BTreeMap<u32, u64> = BTreeMap::new();
         for class in classes.iter().filter(|class| class.template.is_none()) {
             if let (Some(parent), Some(rate)) = (class.parent(), number(class, "rate")) {
                 let sum = below.entry(parent).or_default();
@@ -83,7 +83,7 @@ impl Spec {
             let sum = *below.get(&class.minor)?;
             (sum > limit).then_some((class.minor, sum, limit))
         };
-        let mut exceeded: Vec<(u16, u64, u64)> = classes.iter().filter_map(exceeded).collect();
+        let mut exceeded: Vec<(u32, u64, u64)> = classes.iter().filter_map(exceeded).collect();
         exceeded.sort_by_key(|(_, sum, limit)| Reverse(sum - limit));
         let shown = |bits: u64| {
             Rate::from_bits_per_second(bits).map_or_else(|_| bits.to_string(), |rate| rate.to_string())

@@ -99,7 +99,7 @@ fn tree() -> impl Strategy<Value = String> {
 #[derive(Clone, Debug)]
 enum Step {
     /// Packets arrive, of this flow and for this class.
-    Arrive { flow: u8, minor: u16, count: u8 },
+    Arrive { flow: u8, minor: u32, count: u8 },
     /// Up to this number of packets leave.
     Leave(u8),
     /// The next packet is chosen, but does not leave.
@@ -137,9 +137,9 @@ struct Run {
     /// The number of changes so far.
     epoch: u64,
     /// What arrived, by cookie: flow, class, epoch, time.
-    packets: Vec<(u8, u16, u64, Time)>,
+    packets: Vec<(u8, u32, u64, Time)>,
     /// The last packet that left, by flow, class and epoch.
-    last: BTreeMap<(u8, u16, u64), u64>,
+    last: BTreeMap<(u8, u32, u64), u64>,
 }
 
 impl Run {
@@ -172,10 +172,10 @@ impl Run {
         reasons
     }
 
-    fn arrive(&mut self, flow: u8, minor: u16) {
+    fn arrive(&mut self, flow: u8, minor: u32) {
         let packet = Packet {
             flow: FlowHash::from_raw(u64::from(flow).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
-            class: ClassId::new(u16::from(minor > 0), minor),
+            class: ClassId::new(u16::from(minor > 0), minor as u16),
             cookie: self.packets.len() as u64,
             ..Packet::of_length(100 + u32::from(flow))
         };
@@ -251,7 +251,7 @@ impl Run {
 }
 
 /// Returns the names of all disciplines, with their classes.
-fn names_below(node: &dyn Discipline) -> Vec<(u16, String)> {
+fn names_below(node: &dyn Discipline) -> Vec<(u32, String)> {
     let mut found = vec![(0, node.name().to_owned())];
     node.visit_classes(&mut |class| {
         let below = names_below(class.discipline).into_iter();

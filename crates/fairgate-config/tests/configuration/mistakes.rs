@@ -274,7 +274,7 @@ fn classes() {
     in_drr(
         "{ id = 0, discipline = \"fifo\" }",
         "0",
-        "`id` is 0, but must be 1 to 65535",
+        "`id` is 0, but must be 1 to 262143",
         "a plain number",
     );
     in_drr(
@@ -498,7 +498,7 @@ fn settings_of_schedulers() {
         "`weight` is 65536, but must be at most 67108864 together with all other weights",
         "divide all weights by the same number",
     );
-    let class = |id: u16, setting: &str| {
+    let class = |id: u32, setting: &str| {
         format!("[[queue.wan.class]]\nid = {id}\n{setting}\ndiscipline = \"fifo\"\n")
     };
     let classes = [
@@ -572,7 +572,7 @@ fn trees_of_classes() {
     in_queue(
         "discipline = \"htb\"\ndefault = 0",
         "0",
-        "`default` is 0, but must be 1 to 65535",
+        "`default` is 0, but must be 1 to 262143",
         "class",
     );
     in_queue(
@@ -684,13 +684,13 @@ fn classes_for_hosts() {
     in_template(
         &with("50", "0"),
         "0",
-        "`count` is 0, but must be 1 to 65535",
+        "`count` is 0, but must be 1 to 262143",
         "plain number",
     );
     in_template(
-        &with("50", "65500"),
-        "65500",
-        "`count` is 65500, but class numbers end at 65535",
+        &with("50", "262100"),
+        "262100",
+        "`count` is 262100, but class numbers end at 262143",
         "lower it",
     );
     in_template(
@@ -782,7 +782,7 @@ fn classes_for_hosts() {
 #[test]
 fn classes_for_hosts_beside_others() {
     let link = "id = 1, rate = \"1gbit\"";
-    let leaf = |id: u16, parent: u16| {
+    let leaf = |id: u32, parent: u32| {
         format!("id = {id}, parent = {parent}, rate = \"1mbit\", discipline = \"fifo\"")
     };
     let template = format!("{}, each = \"source\", count = 50, overflow = 9", leaf(100, 1));

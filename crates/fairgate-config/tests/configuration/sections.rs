@@ -92,7 +92,7 @@ fn a_wrong_value_is_reported_with_its_key_and_the_rule() {
         count: Option<u32>,
         seed: Option<u64>,
         name: Option<String>,
-        list: Option<Vec<u16>>,
+        list: Option<Vec<u32>>,
         inner: Option<Inner>,
         on: Option<bool>,
     }

@@ -4,16 +4,16 @@ use fairgate::{ClassId, FlowHash, Link, Next, Packet, Time};
 use fairgate_config::Spec;
 
 /// More than those for which all tables are made at once.
-const CLASSES: u16 = 1_000;
+const CLASSES: u32 = 1_000;
 
 /// The packets that a driver may enqueue between two refills.
-const TURN: u16 = 128;
+const TURN: u32 = 128;
 
 fn tree(leaf: &str) -> Spec {
     tree_of(CLASSES, leaf)
 }
 
-fn tree_of(classes: u16, leaf: &str) -> Spec {
+fn tree_of(classes: u32, leaf: &str) -> Spec {
     let classes: Vec<String> = (2..classes + 2)
         .map(|minor| format!("{minor} rate=1mbit ceil=1gbit / {leaf}"))
         .collect();
@@ -24,9 +24,9 @@ fn tree_of(classes: u16, leaf: &str) -> Spec {
     .unwrap()
 }
 
-fn packet(class: u16, flow: u64) -> Packet {
+fn packet(class: u32, flow: u64) -> Packet {
     Packet {
-        class: ClassId::new(1, class),
+        class: ClassId::new(1, class as u16),
         flow: FlowHash::from_raw(flow.wrapping_mul(0x9e37_79b9_7f4a_7c15)),
         cookie: flow,
         ..Packet::of_length(100 + flow as u32 % 1400)
@@ -37,7 +37,7 @@ fn packet(class: u16, flow: u64) -> Packet {
 fn left(mut link: Link<()>) -> Vec<(u64, u64)> {
     let (mut left, mut now) = (Vec::new(), Time::ZERO);
     for number in 0..40_000 {
-        let class = 2 + (number * 7 % u64::from(CLASSES)) as u16;
+        let class = 2 + (number * 7 % u64::from(CLASSES)) as u32;
         link.enqueue(packet(class, number % 977), (), now).unwrap();
         if number % 3 == 0 {
             now += 10_000;
@@ -64,7 +64,7 @@ fn packets_leave_as_they_do_with_tables_that_are_made_at_once() {
 }
 
 /// Returns how much is allocated for the first packets of these classes.
-fn allocated(link: &mut Link<()>, classes: std::ops::Range<u16>) -> u64 {
+fn allocated(link: &mut Link<()>, classes: std::ops::Range<u32>) -> u64 {
     let first_packets = || {
         for class in classes {
             link.enqueue(packet(class, class.into()), (), Time::ZERO).unwrap();
@@ -79,7 +79,7 @@ fn first_packets_allocate_nothing() {
     for leaf in ["fq_codel flows=64", "cake tins=besteffort"] {
         let tree = tree(leaf);
         let mut link: Link<()> = Link::new(tree.build_for_refills(1).unwrap(), 4_000);
-        for first in (2..2 + 4 * TURN).step_by(TURN.into()) {
+        for first in (2..2 + 4 * TURN).step_by(TURN as usize) {
             assert_eq!(allocated(&mut link, first..first + TURN), 0, "{leaf}");
             link.refill();
         }

@@ -214,7 +214,7 @@ impl Reconfigure for Leaf {
 
     fn change_class(
         &mut self,
-        _minor: u16,
+        _minor: u32,
         _pool: &mut Pool,
         _change: &mut dyn FnMut(&mut dyn Discipline, &mut Pool),
     ) -> Result<(), ConfigError> {

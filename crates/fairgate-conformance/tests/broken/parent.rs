@@ -87,7 +87,7 @@ impl Reconfigure for Forgetful {
 
     fn change_class(
         &mut self,
-        _minor: u16,
+        _minor: u32,
         pool: &mut Pool,
         change: &mut dyn FnMut(&mut dyn Discipline, &mut Pool),
     ) -> Result<(), ConfigError> {

@@ -263,7 +263,7 @@ pub(crate) fn cake() -> impl Strategy<Value = cake::Config> {
         (any::<bool>(), any::<bool>(), any::<bool>(), 0u32..4, 64u32..3000),
         (option::of(1_000u64..100_000), tins, ack_filter),
     )
-        .prop_flat_map(|choices| (classifier(choices.2.1.count().into()), Just(choices)))
+        .prop_flat_map(|choices| (classifier(choices.2.1.count() as usize), Just(choices)))
         .prop_map(
             |(
                 classifier,
@@ -458,7 +458,7 @@ fn codel_params() -> impl Strategy<Value = codel::Params> {
 
 /// Filters for classes 1 to `classes`, on all fields in which the suite's packets differ.
 fn classifier(classes: usize) -> impl Strategy<Value = Classifier> {
-    let class = 1..=classes as u16;
+    let class = 1..=classes as u32;
     let filter =
         (0u16..3, condition(), class.clone(), deed()).prop_map(|(preference, condition, class, deed)| {
             Filter {
@@ -481,7 +481,7 @@ fn classifier(classes: usize) -> impl Strategy<Value = Classifier> {
 /// A classifier as above, and a template that may give some of the classes to hosts, if another class remains
 /// for overflow. Filters and default never name another class of the template than its first.
 fn classification(classes: usize) -> impl Strategy<Value = (Classifier, Templates)> {
-    let all = classes as u16;
+    let all = classes as u32;
     let template =
         (1..=all, 1..=all, 1..=all, any::<[bool; 7]>()).prop_map(move |(class, count, overflow, by)| {
             let count = count.min(all + 1 - class);
@@ -505,9 +505,9 @@ fn classification(classes: usize) -> impl Strategy<Value = (Classifier, Template
         });
     (classifier(classes), option::of(template), any::<u64>()).prop_map(|(classifier, template, seed)| {
         let list: Vec<Template> = template.flatten().into_iter().collect();
-        let first = |class: u16| match list.iter().find(|template| template.classes().contains(&class)) {
-            Some(template) => template.class,
-            None => class,
+        let first = |class: u32| {
+            let template = list.iter().find(|template| template.classes().contains(&class));
+            template.map_or(class, |template| template.class) as u16
         };
         let filters = classifier.filters.iter().map(|filter| Filter {
             outcome: filter.outcome.map_class(first),
@@ -515,7 +515,7 @@ fn classification(classes: usize) -> impl Strategy<Value = (Classifier, Template
         });
         let classifier = Classifier {
             filters: filters.collect(),
-            default: classifier.default.map(first),
+            default: classifier.default.map(|class| first(class).into()),
             ..classifier
         };
         (classifier, Templates { list, seed })

@@ -17,7 +17,7 @@ const ABOVE: usize = 4;
 
 /// Returns the parent of each class. The first `leaves` classes are leaves, and every other class has a
 /// child.
-fn parents(leaves: usize) -> impl Strategy<Value = Vec<Option<u16>>> {
+fn parents(leaves: usize) -> impl Strategy<Value = Vec<Option<u32>>> {
     (vec(0..=ABOVE, leaves), vec(0..=ABOVE, ABOVE)).prop_map(move |(of_leaves, of_inner)| {
         // Choices are indices of inner classes, counted from 1. The parent of an inner class has a greater
         // index.
@@ -32,7 +32,7 @@ fn parents(leaves: usize) -> impl Strategy<Value = Vec<Option<u16>>> {
         }
         let number = |inner: usize| {
             let position = (1..=inner).filter(|&other| used[other]).count();
-            (inner != 0).then_some((leaves + position) as u16)
+            (inner != 0).then_some((leaves + position) as u32)
         };
         let of_leaves = of_leaves.iter().map(|&leaf| number(leaf));
         let of_inner = (1..=ABOVE)
@@ -85,7 +85,7 @@ pub(crate) fn htb(leaves: usize) -> impl Strategy<Value = htb::Config> {
             for index in 0..classes.len() {
                 let (below, parent) = (classes[index].clone(), classes[index].parent);
                 if let Some(parent) = parent {
-                    let above = &mut classes[usize::from(parent) - 1];
+                    let above = &mut classes[parent as usize - 1];
                     above.rate = above.rate.max(below.rate);
                     above.ceil = above.ceil.map(|ceil| ceil.max(above.rate));
                 }
@@ -102,7 +102,7 @@ pub(crate) fn htb(leaves: usize) -> impl Strategy<Value = htb::Config> {
 
 /// A default class may be named before it exists.
 pub(crate) fn htb_without_classes() -> impl Strategy<Value = htb::Config> {
-    (0u16..2, option::of(1u16..5), 0u32..20).prop_map(|(handle, default, direct_qlen)| htb::Config {
+    (0u16..2, option::of(1u32..5), 0u32..20).prop_map(|(handle, default, direct_qlen)| htb::Config {
         classifier: Classifier {
             handle,
             default,
@@ -135,7 +135,7 @@ pub(crate) fn hfsc(leaves: usize) -> impl Strategy<Value = hfsc::Config> {
         classification(leaves),
     )
         .prop_map(move |(parents, curves, (classifier, templates))| {
-            let is_inner = |minor: u16| parents.contains(&Some(minor));
+            let is_inner = |minor: u32| parents.contains(&Some(minor));
             let mut classes = Vec::new();
             for (minor, (&parent, (rt, ls, ul))) in (1..).zip(parents.iter().zip(curves)) {
                 let mut class = hfsc::ClassConfig::of_rate(minor, parent, rate(1_000_000));
@@ -156,7 +156,7 @@ pub(crate) fn hfsc(leaves: usize) -> impl Strategy<Value = hfsc::Config> {
 }
 
 pub(crate) fn hfsc_without_classes() -> impl Strategy<Value = hfsc::Config> {
-    (0u16..2, option::of(1u16..5)).prop_map(|(handle, default)| hfsc::Config {
+    (0u16..2, option::of(1u32..5)).prop_map(|(handle, default)| hfsc::Config {
         classifier: Classifier {
             handle,
             default,
@@ -203,7 +203,7 @@ pub(crate) fn cbq(leaves: usize) -> impl Strategy<Value = cbq::Config> {
                 for index in 0..classes.len() {
                     let (below, parent) = (classes[index].rate, classes[index].parent);
                     if let Some(parent) = parent {
-                        let above = &mut classes[usize::from(parent) - 1].rate;
+                        let above = &mut classes[parent as usize - 1].rate;
                         *above = below.max(*above);
                     }
                 }

@@ -75,7 +75,7 @@ impl Algorithm for HtbClass {
         visit(Class::new(1, &*self.leaf));
     }
 
-    fn class_mut(&mut self, minor: u16) -> Option<&mut Box<dyn Discipline>> {
+    fn class_mut(&mut self, minor: u32) -> Option<&mut Box<dyn Discipline>> {
         (minor == 1).then_some(&mut self.leaf)
     }
 }

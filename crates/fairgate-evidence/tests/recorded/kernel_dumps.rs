@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use fairgate::{ClassId, Count, Statistics};
+use fairgate::{Count, Statistics};
 use fairgate_config::Spec;
 use fairgate_evidence::replay::{Outcome, find, replay_with};
 use fairgate_scripts::tc::{Amount, Detail, Device, Script, Shown, State, show};
@@ -97,12 +97,8 @@ fn difference(shown: &Shown, dumped: &Value) -> Option<String> {
 
 /// Formats a class as tc prints it with details.
 fn class_line(class: &Shown) -> String {
-    let of = |id: ClassId| match id.minor() {
-        0 => format!("{:x}:", id.major()),
-        _ => id.to_string(),
-    };
-    let mut words = vec![format!("class {} {}", class.kind, of(class.id))];
-    let parent = class.parent.map(|parent| format!("parent {}", of(parent)));
+    let mut words = vec![format!("class {} {}", class.kind, class.id)];
+    let parent = class.parent.map(|parent| format!("parent {parent}"));
     words.push(parent.unwrap_or_else(|| "root".to_owned()));
     words.extend(class.leaf.map(|leaf| format!("leaf {leaf:x}:")));
     let details = class.options(&State::default(), true);
@@ -223,7 +219,7 @@ fn class_statistics_equal_those_of_the_kernel() {
         root.visit_class_states(&mut |class_state| {
             let class = classes
                 .iter()
-                .find(|class| class.id.minor() == class_state.minor)
+                .find(|class| class.id.class == class_state.minor)
                 .expect("the class is shown");
             let (mut held, mut is_leaf) = (State::default(), false);
             root.visit_classes(&mut |class| {

@@ -23,7 +23,7 @@ const CLASSES: [(u32, u32); 7] = [
 
 fn textbook(slope: Slope) -> Box<dyn Discipline> {
     let class = |(index, &(weight, max_packet)): (usize, &(u32, u32))| classes::ClassConfig {
-        minor: index as u16 + 1,
+        minor: index as u32 + 1,
         share: Share { weight, max_packet },
     };
     let config = classes::Config {

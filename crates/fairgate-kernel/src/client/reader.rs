@@ -9,12 +9,15 @@ use super::qdisc::Counters;
 use super::socket::Socket;
 use crate::nodes::{Record, records};
 
-/// `CTRL_ATTR_FAMILY_ID`, `CTRL_ATTR_FAMILY_NAME`.
+/// `CTRL_ATTR_FAMILY_ID`, `CTRL_ATTR_FAMILY_NAME`, `CTRL_ATTR_VERSION`.
 const FAMILY_ID: u16 = 1;
 const FAMILY_NAME: u16 = 2;
+const FAMILY_VERSION: u16 = 3;
 /// `CTRL_CMD_GETFAMILY`.
 const GET_FAMILY: u8 = 3;
 
+/// `FAIRGATE_GENL_VERSION`.
+const VERSION: u32 = 2;
 const READ: u8 = 1;
 const DEVICE: u16 = 1;
 const HANDLE: u16 = 2;
@@ -47,18 +50,24 @@ impl Reader {
     /// Opens a socket, in the network namespace of this thread.
     ///
     /// # Errors
-    /// With `ENOENT` if the module is not loaded, or is older than this program.
+    /// With `ENOENT` if the module is not loaded. If its records have another form than this program reads.
     pub fn open() -> Result<Reader, Failed> {
         let mut socket = Socket::open(libc::NETLINK_GENERIC)?;
         let mut request = Message::new(libc::GENL_ID_CTRL as u16, 0, &[GET_FAMILY, 1, 0, 0]);
         request.text(FAMILY_NAME, "fairgate");
         let mut family = None;
         socket.find(request, &mut |_, payload| {
-            let id = attribute(payload.get(COMMAND..).unwrap_or_default(), FAMILY_ID);
-            family = id.and_then(|id| word(id, 0)).map(u16::from_ne_bytes);
+            let of = |wanted| attribute(payload.get(COMMAND..).unwrap_or_default(), wanted);
+            let id = of(FAMILY_ID).and_then(|id| word(id, 0)).map(u16::from_ne_bytes);
+            let version = of(FAMILY_VERSION).and_then(|version| word(version, 0));
+            family = id.zip(version.map(u32::from_ne_bytes));
             Ok(())
         })?;
-        let family = family.ok_or_else(|| Failed::damaged("the family has no number"))?;
+        let (family, version) = family.ok_or_else(|| Failed::damaged("the family has no number"))?;
+        if version != VERSION {
+            let said = format!("form {version} is not {VERSION}: update program and module together");
+            return Err(Failed::said(libc::EPROTO, &said));
+        }
         Ok(Reader { socket, family })
     }
 

@@ -521,7 +521,7 @@ fn classes_of_workers_change_while_they_forward() {
     });
     status.check().unwrap();
     let shards = &status.directions[0].tree.classes;
-    let sent = |minor: u16| -> Vec<u64> {
+    let sent = |minor: u32| -> Vec<u64> {
         let classes = shards.iter().flat_map(|shard| &shard.classes);
         classes
             .filter(|class| class.class == Some(minor))

@@ -177,7 +177,7 @@ mod tests {
             .collect();
         assert_eq!(found, [(Some(10), "fq_codel"), (Some(20), "fifo")]);
         assert_eq!(status.in_class(20).unwrap().dequeued.packets, left);
-        let states: Vec<u16> = status.class_states.iter().map(|class| class.class).collect();
+        let states: Vec<u32> = status.class_states.iter().map(|class| class.class).collect();
         assert_eq!(states, [1, 10, 20]);
     }
 

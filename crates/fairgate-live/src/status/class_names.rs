@@ -8,10 +8,10 @@ use fairgate_run_api::{ClassName, NodeStatus, OutlineEntry, SHARDED, SubscriberN
 /// What a list of subscribers says about the classes of a tree, by their numbers at its root. It is the one
 /// place from which all documents of a run have it. Copies share it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ClassNames(Arc<BTreeMap<u16, ClassName>>);
+pub struct ClassNames(Arc<BTreeMap<u32, ClassName>>);
 
-impl FromIterator<(u16, ClassName)> for ClassNames {
-    fn from_iter<I: IntoIterator<Item = (u16, ClassName)>>(names: I) -> ClassNames {
+impl FromIterator<(u32, ClassName)> for ClassNames {
+    fn from_iter<I: IntoIterator<Item = (u32, ClassName)>>(names: I) -> ClassNames {
         ClassNames(Arc::new(names.into_iter().collect()))
     }
 }
@@ -58,7 +58,7 @@ impl ClassNames {
     }
 
     /// Returns what people call each class.
-    pub fn called(&self) -> BTreeMap<u16, String> {
+    pub fn called(&self) -> BTreeMap<u32, String> {
         let called = |known: &ClassName| match &known.subscriber {
             Some(subscriber) => subscriber.to_string(),
             None => known.name.clone(),
@@ -72,7 +72,7 @@ impl ClassNames {
     /// Adds the names to the outline of their tree.
     pub fn add_to_outline(&self, places: &mut [OutlineEntry]) {
         for place in places {
-            let known = place.path.parse().ok().and_then(|class: u16| self.0.get(&class));
+            let known = place.path.parse().ok().and_then(|class: u32| self.0.get(&class));
             place.name = known.map(|known| known.name.clone());
         }
     }

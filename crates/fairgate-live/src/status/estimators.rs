@@ -44,7 +44,7 @@ pub(crate) struct Estimators {
 #[derive(Debug)]
 struct Estimated {
     /// The numbers of the classes that lead to it. The last one is that of the class.
-    path: Vec<u16>,
+    path: Vec<u32>,
     is_class: bool,
     estimator: Estimator,
     /// The same path as places in the order of the classes, to the discipline whose packets are counted. Of a
@@ -102,7 +102,7 @@ pub(crate) struct Rates {
 #[derive(Clone, Debug)]
 struct WorkerRates {
     /// The number of the worker, from 1, if there are several.
-    worker: Option<u16>,
+    worker: Option<u32>,
     places: Arc<[Estimated]>,
     /// The rate of each place.
     rates: Vec<EstimatedRate>,
@@ -316,7 +316,7 @@ impl Estimators {
 
 impl Estimated {
     /// Orders disciplines and classes.
-    fn key(&self) -> (&[u16], bool) {
+    fn key(&self) -> (&[u32], bool) {
         (&self.path, self.is_class)
     }
 
@@ -381,7 +381,7 @@ fn descend(
 }
 
 /// Adds the disciplines and classes of a tree that have estimators.
-fn add_places(spec: &Spec, path: &mut Vec<u16>, route: &mut Vec<usize>, places: &mut Vec<Estimated>) {
+fn add_places(spec: &Spec, path: &mut Vec<u32>, route: &mut Vec<usize>, places: &mut Vec<Estimated>) {
     if !spec.has_estimators() {
         return;
     }
@@ -397,7 +397,7 @@ fn add_places(spec: &Spec, path: &mut Vec<u16>, route: &mut Vec<usize>, places: 
     let mut first = 0;
     for class in &classes {
         let Some(tree) = class.tree else { continue };
-        let alike = first..first + usize::from(class.count());
+        let alike = first..first + class.count() as usize;
         first = alike.end;
         let minors = match class.template {
             Some(template) => template.classes(),
@@ -426,7 +426,7 @@ fn add_places(spec: &Spec, path: &mut Vec<u16>, route: &mut Vec<usize>, places: 
     if estimated.is_empty() {
         return;
     }
-    let mut children: BTreeMap<u16, Vec<u16>> = BTreeMap::new();
+    let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for class in &classes {
         if let Some(parent) = class.parent() {
             children.entry(parent).or_default().push(class.minor);
@@ -455,9 +455,9 @@ fn add_places(spec: &Spec, path: &mut Vec<u16>, route: &mut Vec<usize>, places: 
 
 /// Adds the places of the leaves below a class.
 fn add_leaves(
-    above: u16,
-    children: &BTreeMap<u16, Vec<u16>>,
-    leaves: &BTreeMap<u16, Range<usize>>,
+    above: u32,
+    children: &BTreeMap<u32, Vec<u32>>,
+    leaves: &BTreeMap<u32, Range<usize>>,
     found: &mut Vec<Range<usize>>,
 ) {
     for minor in children.get(&above).into_iter().flatten() {
@@ -475,7 +475,7 @@ impl Rates {
     }
 
     /// Makes these the rates of one of several workers. The number is from 1.
-    pub(crate) fn of_worker(mut self, number: u16) -> Rates {
+    pub(crate) fn of_worker(mut self, number: u32) -> Rates {
         for rates in &mut self.workers {
             rates.worker = Some(number);
         }
@@ -484,7 +484,7 @@ impl Rates {
 
     /// Calls `visit` with each path, whether it leads to a class, and the rate. Of several workers, the first
     /// number of a path is the worker's, and the root of all has the sum of their roots.
-    pub(crate) fn visit(&self, mut visit: impl FnMut(&[u16], bool, EstimatedRate)) {
+    pub(crate) fn visit(&self, mut visit: impl FnMut(&[u32], bool, EstimatedRate)) {
         let mut sum: Option<EstimatedRate> = None;
         for WorkerRates {
             worker,

@@ -93,7 +93,7 @@ pub(crate) struct NodeReading {
     /// The number of disciplines above it.
     pub(crate) depth: usize,
     pub(crate) name: Cow<'static, str>,
-    pub(crate) class: Option<u16>,
+    pub(crate) class: Option<u32>,
     pub(crate) host: Option<String>,
     pub(crate) at: Time,
     pub(crate) number: NodeNumber,
@@ -105,7 +105,7 @@ pub(crate) struct NodeReading {
 /// What is read of a class.
 #[derive(Clone)]
 pub(crate) struct ClassReadingOf {
-    pub(crate) minor: u16,
+    pub(crate) minor: u32,
     pub(crate) at: Time,
     pub(crate) sent: Count,
     pub(crate) overlimits: u64,

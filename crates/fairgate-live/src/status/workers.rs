@@ -84,14 +84,14 @@ impl DirectionReading {
         let mut trees = Vec::new();
         let mut all: Option<DirectionReading> = None;
         for (number, mut worker) in workers {
-            worker.rates = worker.rates.of_worker(number as u16 + 1);
+            worker.rates = worker.rates.of_worker(number as u32 + 1);
             let mut nodes = std::mem::take(&mut worker.tree).nodes;
             for node in &mut nodes {
                 node.depth += 1;
                 node.worker = number;
             }
             if let Some(root) = nodes.first_mut() {
-                root.class = Some(number as u16 + 1);
+                root.class = Some(number as u32 + 1);
                 statistics += &root.statistics;
             }
             trees.extend(nodes);

@@ -115,7 +115,7 @@ impl Shard {
     pub(crate) fn arrived(&mut self, number: u32, key: &FlowKey, flow: FlowHash) {
         let place = match &self.key {
             Key::Flows(hasher) => Account::place(hasher.of(key, flow)),
-            Key::Classes(division) => division.member_of(key).into(),
+            Key::Classes(division) => division.member_of(key),
         };
         self.places[number as usize] = place;
         self.account.arrived(place);

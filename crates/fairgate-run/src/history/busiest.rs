@@ -183,7 +183,7 @@ mod tests {
         #[test]
         fn the_number_of_classes_is_bounded(
             steps in prop::collection::vec(
-                (0.5_f64..100.0, prop::collection::btree_map(0_u16..30, 0_u64..1 << 40, 0..30)), 1..40)
+                (0.5_f64..100.0, prop::collection::btree_map(0_u32..30, 0_u64..1 << 40, 0..30)), 1..40)
         ) {
             let mut busiest = Busiest::default();
             let mut weights: HashMap<String, f64> = HashMap::new();

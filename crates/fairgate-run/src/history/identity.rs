@@ -10,7 +10,7 @@ pub(super) fn of(root: &NodeStatus, path: &str) -> Option<String> {
     let mut node = root;
     let mut identity = String::new();
     for number in path.split('/') {
-        let number: u16 = number.parse().ok()?;
+        let number: u32 = number.parse().ok()?;
         node = node
             .classes
             .iter()

@@ -18,7 +18,7 @@ pub(crate) struct ClassFigures {
     pub(crate) name: Option<String>,
     /// The class of the node that it is connected to.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) node: Option<u16>,
+    pub(crate) node: Option<u32>,
     /// What the list lets it send at most, bits per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) limit_bps: Option<u64>,

@@ -171,7 +171,7 @@ impl Direction {
 }
 
 /// Returns the names of the nodes of a network, by their classes. With several workers, each has the line.
-fn node_names(direction: &DirectionStatus) -> HashMap<u16, &str> {
+fn node_names(direction: &DirectionStatus) -> HashMap<u32, &str> {
     let trees = trees(&direction.tree).into_iter();
     let states = trees.flat_map(|(_, tree)| &tree.class_states);
     states
@@ -188,7 +188,7 @@ mod tests {
     use crate::rehearsal::Rehearsal;
 
     /// A status with these classes below the root: their numbers and packets sent.
-    fn status(classes: &[(u16, u64)]) -> Status {
+    fn status(classes: &[(u32, u64)]) -> Status {
         let rehearsal = Rehearsal::new("fifo").unwrap();
         let detail = Detail::Used;
         let mut status: Status = ask(&rehearsal, "", Question::Status { detail }).unwrap();
@@ -198,8 +198,8 @@ mod tests {
         status
     }
 
-    fn set(direction: &mut DirectionStatus, classes: &[(u16, u64)]) {
-        let class = |&(number, packets): &(u16, u64)| {
+    fn set(direction: &mut DirectionStatus, classes: &[(u32, u64)]) {
+        let class = |&(number, packets): &(u32, u64)| {
             let mut class = direction.tree.clone();
             class.class = Some(number);
             class.dequeued = CountStatus {
@@ -253,12 +253,12 @@ mod tests {
         /// lost.
         #[test]
         fn sums_never_fall(
-            steps in prop::collection::vec(prop::collection::btree_map(1_u16..9, 0_u64..50, 0..8), 1..20)
+            steps in prop::collection::vec(prop::collection::btree_map(1_u32..9, 0_u64..50, 0..8), 1..20)
         ) {
             let mut classes = Classes::with(3);
             let mut before = Figures::default();
             for step in steps {
-                let step: Vec<(u16, u64)> = step.into_iter().collect();
+                let step: Vec<(u32, u64)> = step.into_iter().collect();
                 let rows = classes.rows(&status(&step));
                 let of_left = rows.rows.iter().filter(|row| row.from == "left");
                 let named = of_left.filter(|row| row.class != ROOT && row.class != OTHER);

@@ -86,12 +86,12 @@ mod tests {
 
     /// A tree with the line (1), a site (16) and an access point (17) below it, and these classes: by their
     /// numbers, the node of each and the packets that it has sent. A tenth of them was dropped besides.
-    fn tree(classes: &BTreeMap<u16, (u16, u64)>) -> NodeStatus {
+    fn tree(classes: &BTreeMap<u32, (u32, u64)>) -> NodeStatus {
         let rehearsal = Rehearsal::new("fifo").unwrap();
         let detail = Detail::Used;
         let status: Status = ask(&rehearsal, "", Question::Status { detail }).unwrap();
         let empty = &status.directions[0].tree;
-        let node = |class: u16, name: &str, node: Option<u16>| ClassStatus {
+        let node = |class: u32, name: &str, node: Option<u32>| ClassStatus {
             class,
             name: Some(name.to_owned()),
             node,
@@ -110,7 +110,7 @@ mod tests {
             node(16, "Site", Some(1)),
             node(17, "AP", Some(16)),
         ];
-        let class = |(&number, &(node, packets)): (&u16, &(u16, u64))| {
+        let class = |(&number, &(node, packets)): (&u32, &(u32, u64))| {
             let mut class = empty.clone();
             class.class = Some(number);
             class.node = Some(node);
@@ -124,7 +124,7 @@ mod tests {
         root
     }
 
-    fn rows(nodes: &mut Nodes, classes: &[(u16, (u16, u64))], most: usize) -> Vec<NodeRow> {
+    fn rows(nodes: &mut Nodes, classes: &[(u32, (u32, u64))], most: usize) -> Vec<NodeRow> {
         let mut rows = Vec::new();
         let classes = classes.iter().copied().collect();
         nodes.take(&tree(&classes), "left", most, &mut rows);
@@ -164,8 +164,8 @@ mod tests {
         #[test]
         fn sums_never_fall(steps in prop::collection::vec(
             prop::collection::btree_map(
-                18_u16..24,
-                (prop::sample::select(vec![1_u16, 16, 17]), 0_u64..500),
+                18_u32..24,
+                (prop::sample::select(vec![1_u32, 16, 17]), 0_u64..500),
                 0..6,
             ),
             1..12,

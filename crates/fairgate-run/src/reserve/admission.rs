@@ -38,7 +38,7 @@ pub(crate) struct Wish<'t> {
 pub(crate) struct Rest<'t> {
     pub(crate) tree: &'t ReservableTree<'t>,
     /// The classes that are reserved, or were: nothing is left for them.
-    pub(crate) reserved: BTreeSet<u16>,
+    pub(crate) reserved: BTreeSet<u32>,
     /// The longest packet of the link, bytes.
     pub(crate) longest: u32,
 }

@@ -125,7 +125,7 @@ pub struct Reservation {
     /// What was asked for.
     pub terms: Terms,
     /// The number of its class.
-    pub class: u16,
+    pub class: u32,
     /// What was promised.
     pub grant: Grant,
     /// When it ends unless it is refreshed.

@@ -83,7 +83,7 @@ pub enum Refusal {
     #[error("all numbers of classes from {first} on are in use")]
     Full {
         /// The first number of a reserved class.
-        first: u16,
+        first: u32,
     },
     /// The class of a reservation is missing, or has other settings.
     #[error("class {class} belongs to reservation `{name}`, and the change does not leave it as it is")]
@@ -91,7 +91,7 @@ pub enum Refusal {
         /// The reservation.
         name: String,
         /// Its class.
-        class: u16,
+        class: u32,
     },
     /// An earlier change waits for its confirmation.
     #[error("a change waits for its confirmation, for {} s more", .left.as_secs_f64().ceil())]

@@ -80,13 +80,13 @@ impl<'t> ReservableTree<'t> {
     }
 
     /// Returns the numbers of the scheduler's classes.
-    pub(crate) fn classes(&self) -> BTreeSet<u16> {
+    pub(crate) fn classes(&self) -> BTreeSet<u32> {
         let of_class = |class: ClassSpec<'_>| class.minor..=class.minor + (class.count() - 1);
         self.scheduler.classes().into_iter().flat_map(of_class).collect()
     }
 
     /// Returns the weights of all classes but `reserved`.
-    pub(crate) fn other_weights(&self, reserved: &BTreeSet<u16>) -> Vec<u32> {
+    pub(crate) fn other_weights(&self, reserved: &BTreeSet<u32>) -> Vec<u32> {
         let others = self.scheduler.classes().into_iter();
         let others = others.filter(|class| !reserved.contains(&class.minor));
         others
@@ -96,19 +96,19 @@ impl<'t> ReservableTree<'t> {
                     Some((_, Value::Number(weight))) => u32::try_from(*weight).unwrap_or(u32::MAX),
                     _ => 1,
                 };
-                std::iter::repeat_n(weight, class.count().into())
+                std::iter::repeat_n(weight, class.count() as usize)
             })
             .collect()
     }
 
     /// Returns the real-time curves of all leaves but `reserved`.
-    pub(crate) fn other_curves(&self, reserved: &BTreeSet<u16>) -> Vec<ServiceCurve> {
+    pub(crate) fn other_curves(&self, reserved: &BTreeSet<u32>) -> Vec<ServiceCurve> {
         let leaves = self
             .scheduler
             .classes()
             .into_iter()
             .filter(|class| class.tree.is_some());
-        let counts: Vec<(u16, u16)> = leaves.map(|class| (class.minor, class.count())).collect();
+        let counts: Vec<(u32, u32)> = leaves.map(|class| (class.minor, class.count())).collect();
         let config = self.scheduler.config();
         let Some(config) = config
             .ok()
@@ -116,16 +116,16 @@ impl<'t> ReservableTree<'t> {
         else {
             return Vec::new();
         };
-        let curve = |&(minor, count): &(u16, u16)| {
+        let curve = |&(minor, count): &(u32, u32)| {
             let class = config.classes.iter().find(|class| class.minor == minor)?;
             let curve = class.rt.filter(|_| !reserved.contains(&minor))?;
-            Some(std::iter::repeat_n(curve, count.into()))
+            Some(std::iter::repeat_n(curve, count as usize))
         };
         counts.iter().filter_map(curve).flatten().collect()
     }
 
     /// Returns the places, from 1, of the filters that lead to one of these classes.
-    pub(crate) fn filters_to(&self, classes: &BTreeSet<u16>) -> Vec<usize> {
+    pub(crate) fn filters_to(&self, classes: &BTreeSet<u32>) -> Vec<usize> {
         let filters = self.scheduler.classifier().filters.iter();
         let leads = filters.map(|filter| {
             filter
@@ -140,7 +140,7 @@ impl<'t> ReservableTree<'t> {
     }
 
     /// Returns whether a class has exactly these settings and a filter leads to it.
-    pub(crate) fn has(&self, class: u16, other: &ReservableTree<'_>) -> bool {
+    pub(crate) fn has(&self, class: u32, other: &ReservableTree<'_>) -> bool {
         let of = |tree: &ReservableTree<'_>| {
             let found = tree
                 .scheduler

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use fairgate::LAST_CLASS;
 use fairgate::Time;
 use fairgate_config::{Registry, Spec};
 
@@ -11,7 +12,7 @@ use super::reservable::{ReservableTree, SCHEDULER};
 use super::{Excess, NoErrorTerms, Reservation, SHORTEST, Terms};
 
 /// The number of the first reserved class. Lower ones are for classes of the file.
-const FIRST_CLASS: u16 = 40_000;
+const FIRST_CLASS: u32 = 40_000;
 /// The reservations of a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reservations {
@@ -45,7 +46,7 @@ impl Reservations {
     }
 
     /// Returns the path of classes to a reserved class.
-    pub fn path(class: u16) -> String {
+    pub fn path(class: u32) -> String {
         format!("{SCHEDULER}/{class}")
     }
 
@@ -77,8 +78,8 @@ impl Reservations {
             });
         }
         let taken = ReservableTree::find(tree)?.classes();
-        let is_free = |class: &u16| !taken.contains(class);
-        let class = (FIRST_CLASS..u16::MAX).find(is_free);
+        let is_free = |class: &u32| !taken.contains(class);
+        let class = (FIRST_CLASS..=LAST_CLASS).find(is_free);
         let class = class.ok_or(Refusal::Full { first: FIRST_CLASS })?;
         self.with(tree, registry, name, class, terms, now)
     }
@@ -104,7 +105,7 @@ impl Reservations {
         tree: &Spec,
         registry: &Registry,
         name: &str,
-        class: u16,
+        class: u32,
         terms: Terms,
         now: Time,
     ) -> Result<Changed, Refusal> {
@@ -200,7 +201,7 @@ impl Reservations {
     }
 
     /// Returns the classes of all reservations.
-    fn classes(&self) -> impl Iterator<Item = u16> {
+    fn classes(&self) -> impl Iterator<Item = u32> {
         self.by_name.values().map(|reservation| reservation.class)
     }
 
@@ -253,9 +254,9 @@ impl Reservations {
     /// Returns the changes in words that put these reservations in place of the old ones.
     fn lines(&self, old: &Reservations, place: &ReservableTree<'_>) -> String {
         let existing = place.classes();
-        let own: BTreeSet<u16> = self.classes().collect();
-        let old: BTreeSet<u16> = old.classes().collect();
-        let both: BTreeSet<u16> = own.union(&old).copied().collect();
+        let own: BTreeSet<u32> = self.classes().collect();
+        let old: BTreeSet<u32> = old.classes().collect();
+        let both: BTreeSet<u32> = own.union(&old).copied().collect();
         let mut lines = String::new();
         // From the last one on, so that the numbers of the others stay as they are.
         for number in place.filters_to(&both).into_iter().rev() {

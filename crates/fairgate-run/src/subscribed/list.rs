@@ -143,15 +143,15 @@ impl Page {
 }
 
 /// Returns the first class that differs between two trees.
-fn changed_class(old: &Spec, new: &Spec) -> Option<u16> {
-    let known: BTreeMap<u16, String> = described(new).collect();
+fn changed_class(old: &Spec, new: &Spec) -> Option<u32> {
+    let known: BTreeMap<u32, String> = described(new).collect();
     let mut classes = described(old);
     let changed = classes.find(|(class, text)| known.get(class) != Some(text));
     changed.map(|(class, _)| class)
 }
 
 /// Returns each class with a description that differs if the class does.
-fn described(tree: &Spec) -> impl Iterator<Item = (u16, String)> {
+fn described(tree: &Spec) -> impl Iterator<Item = (u32, String)> {
     let classes = tree.classes().into_iter();
     classes.map(|class| (class.minor, format!("{class:?}")))
 }

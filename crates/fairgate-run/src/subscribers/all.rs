@@ -250,7 +250,7 @@ impl Subscribers {
     }
 
     /// Returns what the classes of a direction are called.
-    pub fn names(&self, side: usize) -> impl Iterator<Item = (u16, ClassName)> {
+    pub fn names(&self, side: usize) -> impl Iterator<Item = (u32, ClassName)> {
         names::names(&self.settings, &self.list, &self.numbers, side)
     }
 

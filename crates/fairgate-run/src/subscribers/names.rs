@@ -31,9 +31,9 @@ pub(crate) fn names<'l>(
     list: &'l List,
     numbers: &'l Numbers,
     side: usize,
-) -> impl Iterator<Item = (u16, ClassName)> + use<'l> {
+) -> impl Iterator<Item = (u32, ClassName)> + use<'l> {
     let line = settings.line[side];
-    let own = move |name: &str, node: Option<u16>, limit_bps: u64| ClassName {
+    let own = move |name: &str, node: Option<u32>, limit_bps: u64| ClassName {
         name: name.to_owned(),
         subscriber: None,
         node,

@@ -4,28 +4,30 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use fairgate::LAST_CLASS;
+
 use super::list::List;
 
 /// The class of the whole line.
-pub(crate) const LINE: u16 = 1;
+pub(crate) const LINE: u32 = 1;
 
 /// The class of packets of no subscriber.
-pub(crate) const OTHERS: u16 = 2;
+pub(crate) const OTHERS: u32 = 2;
 
 /// The class of what subscribers and routers find each other with: ARP, neighbour discovery, DHCP.
-pub(crate) const NEIGHBOURS: u16 = 3;
+pub(crate) const NEIGHBOURS: u32 = 3;
 
 /// The first number of a node or a subscriber. Those before are for classes of this module.
-const FIRST: u16 = 16;
+const FIRST: u32 = 16;
 
 /// The most nodes and subscribers together.
-pub const MOST: usize = (u16::MAX - FIRST) as usize + 1;
+pub const MOST: usize = (LAST_CLASS - FIRST) as usize + 1;
 
 /// The numbers of the classes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Numbers {
-    nodes: Arc<BTreeMap<String, u16>>,
-    subscribers: Arc<BTreeMap<String, u16>>,
+    nodes: Arc<BTreeMap<String, u32>>,
+    subscribers: Arc<BTreeMap<String, u32>>,
 }
 
 /// More nodes and subscribers than there are numbers.
@@ -51,13 +53,13 @@ impl Numbers {
         }
         let mut of_nodes = kept(nodes.clone(), &before.nodes);
         let mut of_subscribers = kept(subscribers.clone(), &before.subscribers);
-        let taken: BTreeSet<u16> = of_nodes
+        let taken: BTreeSet<u32> = of_nodes
             .values()
             .chain(of_subscribers.values())
             .copied()
             .collect();
-        let left: BTreeSet<u16> = before.all().filter(|number| !taken.contains(number)).collect();
-        let unused = (FIRST..=u16::MAX).filter(|number| !taken.contains(number) && !left.contains(number));
+        let left: BTreeSet<u32> = before.all().filter(|number| !taken.contains(number)).collect();
+        let unused = (FIRST..=LAST_CLASS).filter(|number| !taken.contains(number) && !left.contains(number));
         let mut free = unused.chain(left.iter().copied());
         for (names, map) in [
             (nodes.collect::<Vec<_>>(), &mut of_nodes),
@@ -77,22 +79,22 @@ impl Numbers {
     }
 
     /// Returns the class of a subscriber.
-    pub fn of_subscriber(&self, id: &str) -> Option<u16> {
+    pub fn of_subscriber(&self, id: &str) -> Option<u32> {
         self.subscribers.get(id).copied()
     }
 
     /// Returns the class of a node.
-    pub fn of_node(&self, name: &str) -> Option<u16> {
+    pub fn of_node(&self, name: &str) -> Option<u32> {
         self.nodes.get(name).copied()
     }
 
-    fn all(&self) -> impl Iterator<Item = u16> {
+    fn all(&self) -> impl Iterator<Item = u32> {
         self.nodes.values().chain(self.subscribers.values()).copied()
     }
 }
 
 /// Returns the numbers of those that had one before.
-fn kept<'n>(names: impl Iterator<Item = &'n str>, before: &BTreeMap<String, u16>) -> BTreeMap<String, u16> {
+fn kept<'n>(names: impl Iterator<Item = &'n str>, before: &BTreeMap<String, u32>) -> BTreeMap<String, u32> {
     let known = names.filter_map(|name| Some((name.to_owned(), *before.get(name)?)));
     known.collect()
 }

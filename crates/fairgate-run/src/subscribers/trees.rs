@@ -268,7 +268,7 @@ impl Maker<'_> {
         settled
     }
 
-    fn filters_of_neighbours(&self) -> Vec<(u16, Filter)> {
+    fn filters_of_neighbours(&self) -> Vec<(u32, Filter)> {
         let arp = Filter {
             condition: Match {
                 ethertype: Some(ethertype::ARP),
@@ -291,7 +291,7 @@ impl Maker<'_> {
             .collect()
     }
 
-    fn filter(&self, prefix: Prefix, class: u16) -> Filter {
+    fn filter(&self, prefix: Prefix, class: u32) -> Filter {
         let (source, destination) = match self.side {
             DOWN => (None, Some(prefix)),
             _ => (Some(prefix), None),

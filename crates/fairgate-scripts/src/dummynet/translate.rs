@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use fairgate::LAST_CLASS;
 use fairgate_config::language::{Draft, FilterDraft, Given, Problems, Written};
 use toml::Spanned;
 
@@ -385,13 +386,11 @@ impl<'a> Translation<'a, '_> {
                 return None;
             }
         };
-        if class + count - 1 > u64::from(u16::MAX) {
+        let last = u64::from(LAST_CLASS);
+        if class + count - 1 > last {
             let message =
-                format!("class numbers end at 65535, but {count} hosts need the numbers from {class} on");
-            let help = format!(
-                "write buckets {}, or less",
-                (u64::from(u16::MAX) + 1 - class) / DEEPEST
-            );
+                format!("class numbers end at {last}, but {count} hosts need the numbers from {class} on");
+            let help = format!("write buckets {}, or less", (last + 1 - class) / DEEPEST);
             let location = of.buckets.as_ref().map_or(location.clone(), Spanned::span);
             self.problems.add(location, message, "too many", help);
             return None;

@@ -320,7 +320,7 @@ fn class(limits: &Limits, whole: u64, is_top: bool) -> String {
 }
 
 /// Returns the change that gives a class its burst.
-fn with_burst(minor: u16, burst: &Burst, is_top: bool) -> String {
+fn with_burst(minor: u32, burst: &Burst, is_top: bool) -> String {
     let Burst {
         rate,
         threshold,
@@ -454,8 +454,8 @@ fn leaf(
 /// A class that is to be written.
 struct Planned<'e> {
     entry: &'e Entry,
-    minor: u16,
-    parent: u16,
+    minor: u32,
+    parent: u32,
     limits: Limits,
     is_inner: bool,
 }
@@ -560,8 +560,8 @@ fn plan<'e>(
         let name = names[index];
         planned.push(Planned {
             entry,
-            minor: index as u16 + 1,
-            parent: above.map_or(0, |above| above as u16 + 1),
+            minor: index as u32 + 1,
+            parent: above.map_or(0, |above| above as u32 + 1),
             limits,
             is_inner: entries.iter().any(|other| other.get("parent") == Some(name)),
         });
@@ -571,13 +571,11 @@ fn plan<'e>(
         let mut at = one.parent;
         while at != 0 && depth < 32 {
             depth += 1;
-            let above = entries
-                .get(usize::from(at) - 1)
-                .and_then(|entry| entry.get("parent"));
+            let above = entries.get(at as usize - 1).and_then(|entry| entry.get("parent"));
             at = names
                 .iter()
                 .position(|name| Some(*name) == above)
-                .map_or(0, |above| above as u16 + 1);
+                .map_or(0, |above| above as u32 + 1);
         }
         depth
     });

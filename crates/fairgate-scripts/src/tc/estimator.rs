@@ -180,10 +180,10 @@ mod tests {
                 found.push((class.minor, shown(class.estimator)));
                 found.extend(class.tree.map(|tree| (class.minor, shown(tree.estimator()))));
             }
-            let some = |(minor, estimator): (u16, Option<String>)| Some((minor, estimator?));
+            let some = |(minor, estimator): (u32, Option<String>)| Some((minor, estimator?));
             found.into_iter().filter_map(some).collect::<Vec<_>>()
         };
-        let of = |minor: u16, times: &str| (minor, times.to_owned());
+        let of = |minor: u32, times: &str| (minor, times.to_owned());
         let first = [
             of(0, "1s 8s"),
             of(1, "2s 16s"),

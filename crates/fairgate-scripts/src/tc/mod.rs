@@ -53,7 +53,7 @@ mod values;
 
 pub use crate::script::notes::Note;
 pub use device::Device;
-pub use display::{Amount, ClassState, Detail, EstimatedRate, Hosts, Row, Shown, State, TreeState, When};
+pub use display::{Amount, ClassState, Detail, EstimatedRate, Hosts, Id, Row, Shown, State, TreeState, When};
 pub use import::{ImportError, Imported, Printed, import};
 pub use listing::{Line, Listing, View};
 pub use script::Script;

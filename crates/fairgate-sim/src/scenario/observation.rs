@@ -198,7 +198,7 @@ fn number(digits: &str) -> Option<u16> {
 fn with_handle(class: ClassId, spec: Option<&Spec>) -> Option<Path> {
     let spec = spec?;
     if spec.classifier().handle == class.major() {
-        return Some(Path::default().below(class.minor()));
+        return Some(Path::default().below(class.minor().into()));
     }
     spec.classes().iter().find_map(|inner| {
         let below = with_handle(class, inner.tree)?;

@@ -88,7 +88,7 @@ pub static CANDIDATES: &[Candidate] = &[
         )?)
     }),
     weighted("drr", |demand| {
-        let minors = 1u16..;
+        let minors = 1u32..;
         let classes = minors
             .zip(&demand.system.quanta)
             .map(|(minor, &quantum)| drr_classes::ClassConfig { minor, quantum })

@@ -342,8 +342,8 @@ pub(crate) const SUBJECTS: [Subject; 49] = [
     }),
     ("hfsc", |flows| {
         // Leaves get half of what they send by their real-time curves.
-        let class = |minor: u16, parent, kbit| hfsc::ClassConfig {
-            rt: (u32::from(minor) <= flows).then_some(ServiceCurve::linear(kbit * 2000)),
+        let class = |minor: u32, parent, kbit| hfsc::ClassConfig {
+            rt: (minor <= flows).then_some(ServiceCurve::linear(kbit * 2000)),
             ..hfsc::ClassConfig::of_rate(minor, parent, kbit_of(kbit))
         };
         let config = hfsc::Config {
@@ -372,7 +372,7 @@ pub(crate) const SUBJECTS: [Subject; 49] = [
 /// The rate of the link, kbit/s. Packets arrive more slowly.
 const LINK_KBIT: u64 = 100_000_000;
 /// The number of leaves below each inner class of a tree.
-const GROUP: u16 = 32;
+const GROUP: u32 = 32;
 
 fn kbit_of(kbit: u64) -> Rate {
     Rate::from_bits_per_second(kbit.max(1) * 1000).expect("above 0")
@@ -387,12 +387,11 @@ fn by_name() -> Classifier {
 
 /// Returns the classes of a tree of three levels by ascending number, each with its number, its parent and
 /// its fraction of the link's rate: a leaf for each flow, classes above them in groups, and the root.
-fn tree(flows: u32) -> impl Iterator<Item = (u16, Option<u16>, u64)> {
-    let flows = flows as u16;
+fn tree(flows: u32) -> impl Iterator<Item = (u32, Option<u32>, u64)> {
     let groups = flows.div_ceil(GROUP);
     let root = flows + groups + 1;
-    let leaf = move |flow: u16| (flow + 1, Some(flows + 1 + flow / GROUP), 5 * u64::from(flows));
-    let group = move |group: u16| (flows + 1 + group, Some(root), 2 * u64::from(groups));
+    let leaf = move |flow: u32| (flow + 1, Some(flows + 1 + flow / GROUP), 5 * u64::from(flows));
+    let group = move |group: u32| (flows + 1 + group, Some(root), 2 * u64::from(groups));
     let inner = (0..groups).map(group);
     (0..flows).map(leaf).chain(inner).chain([(root, None, 1)])
 }

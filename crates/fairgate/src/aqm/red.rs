@@ -405,7 +405,7 @@ pub(crate) struct Averaged<S = PacketQueue> {
 }
 
 /// The number of the only class, as in Linux.
-const INNER: u16 = 1;
+const INNER: u32 = 1;
 
 impl<S: Store> Averaged<S> {
     /// RED over `packets`, which must be empty.
@@ -638,7 +638,7 @@ impl<P: Parameters, S: Store> Algorithm for Queue<P, S> {
         }
     }
 
-    fn class_mut(&mut self, minor: u16) -> Option<&mut Box<dyn Discipline>> {
+    fn class_mut(&mut self, minor: u32) -> Option<&mut Box<dyn Discipline>> {
         self.inner.packets.inner_mut().filter(|_| minor == INNER)
     }
 

@@ -4,33 +4,37 @@ use alloc::vec::Vec;
 
 use crate::classify::Classifier;
 use crate::error::ConfigError;
+use crate::packet::LAST_CLASS;
 
 /// Marks a number without a class.
-const NONE: u16 = u16::MAX;
+const NONE: u32 = u32::MAX;
 
 /// Finds a class by its minor number with one load. The numbers may have gaps.
 #[derive(Clone, Debug, Default)]
 pub struct ClassMap {
     /// The index by minor number.
-    indices: Vec<u16>,
+    indices: Vec<u32>,
     classes: usize,
 }
 
 impl ClassMap {
     /// Creates a map that gives the classes indices in the order of `minors`. A minor number must be from 1
-    /// to 0xffff.
+    /// to [`LAST_CLASS`].
     ///
     /// # Errors
-    /// Fails if a number is 0, occurs twice, or is below the number before it.
-    pub fn new(minors: impl IntoIterator<Item = u16>) -> Result<ClassMap, ConfigError> {
+    /// Fails if a number is 0 or too high, occurs twice, or is below the number before it.
+    pub fn new(minors: impl IntoIterator<Item = u32>) -> Result<ClassMap, ConfigError> {
         let mut map = ClassMap::default();
         let mut last = 0;
         for minor in minors {
-            if minor == 0 || map.index(minor).is_some() {
+            if minor == 0 || minor > LAST_CLASS || map.index(minor).is_some() {
                 return Err(ConfigError::conflict(
                     "class",
                     format!("{minor:x}"),
-                    "a number from 1 to ffff (hexadecimal) that no other class of the discipline has",
+                    format!(
+                        "a number from 1 to {LAST_CLASS:x} (hexadecimal) that no other class of the \
+                         discipline has"
+                    ),
                     "give every class a different number",
                 ));
             }
@@ -43,8 +47,8 @@ impl ClassMap {
                 ));
             }
             last = minor;
-            map.indices.resize(usize::from(minor) + 1, NONE);
-            map.indices[usize::from(minor)] = map.classes as u16;
+            map.indices.resize(minor as usize + 1, NONE);
+            map.indices[minor as usize] = map.classes as u32;
             map.classes += 1;
         }
         Ok(map)
@@ -52,13 +56,13 @@ impl ClassMap {
 
     /// Returns the index of class `minor`.
     #[inline]
-    pub fn index(&self, minor: u16) -> Option<usize> {
-        let index = *self.indices.get(usize::from(minor))?;
-        (index != NONE).then_some(usize::from(index))
+    pub fn index(&self, minor: u32) -> Option<usize> {
+        let index = *self.indices.get(minor as usize)?;
+        (index != NONE).then_some(index as usize)
     }
 
     /// Returns the index of a class that is known to exist.
-    pub(crate) fn checked_index(&self, minor: u16) -> usize {
+    pub(crate) fn checked_index(&self, minor: u32) -> usize {
         self.index(minor).expect("the class was checked to exist")
     }
 
@@ -111,19 +115,20 @@ mod tests {
 
     #[test]
     fn indices_follow_the_order_of_the_numbers() {
-        let map = ClassMap::new([1, 7, 0xffff]).unwrap();
+        let map = ClassMap::new([1, 7, LAST_CLASS]).unwrap();
         assert_eq!(map.index(1), Some(0));
         assert_eq!(map.index(7), Some(1));
-        assert_eq!(map.index(0xffff), Some(2));
+        assert_eq!(map.index(LAST_CLASS), Some(2));
         assert_eq!(map.index(2), None);
         assert_eq!(ClassMap::default().index(1), None);
     }
 
     #[test]
     fn zero_duplicates_and_unsorted_numbers_are_rejected() {
-        let refused = |minors: &[u16]| ClassMap::new(minors.iter().copied()).unwrap_err().to_string();
+        let refused = |minors: &[u32]| ClassMap::new(minors.iter().copied()).unwrap_err().to_string();
         assert_eq!(refused(&[0]), refused(&[0, 3]));
-        assert!(refused(&[3, 3]).contains("`class` is 3, but must be a number from 1 to ffff"));
+        assert!(refused(&[LAST_CLASS + 1]).contains("`class` is 40000, but"));
+        assert!(refused(&[3, 3]).contains("`class` is 3, but must be a number from 1 to 3ffff"));
         assert!(refused(&[3, 5, 3]).contains("that no other class"));
         assert_eq!(
             refused(&[1, 0x1f, 0x1e]),

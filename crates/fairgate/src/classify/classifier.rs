@@ -25,7 +25,7 @@ pub struct Classifier {
     /// The filters. The first one that matches decides.
     pub filters: Filters,
     /// The class of packets that are otherwise unclassified.
-    pub default: Option<u16>,
+    pub default: Option<u32>,
 }
 
 impl Classifier {
@@ -34,7 +34,7 @@ impl Classifier {
     /// # Errors
     /// If a filter drops the packet. It was given back.
     #[inline]
-    pub fn classify(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Result<Option<u16>, Filtered> {
+    pub fn classify(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Result<Option<u32>, Filtered> {
         match self.explicit(pool[id].class) {
             None => self.unnamed(id, now, pool),
             named => Ok(named),
@@ -52,7 +52,7 @@ impl Classifier {
         id: PacketId,
         now: Time,
         pool: &mut Pool,
-    ) -> Result<Option<u16>, Filtered> {
+    ) -> Result<Option<u32>, Filtered> {
         match self.classifies_nothing() {
             true => Ok(None),
             false => self.classify_apart(id, now, pool),
@@ -60,7 +60,7 @@ impl Classifier {
     }
 
     #[inline(never)]
-    fn classify_apart(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Result<Option<u16>, Filtered> {
+    fn classify_apart(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Result<Option<u32>, Filtered> {
         self.classify(id, now, pool)
     }
 
@@ -69,7 +69,7 @@ impl Classifier {
     /// # Errors
     /// As of [`classify`](Classifier::classify).
     #[inline]
-    pub fn unnamed(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Result<Option<u16>, Filtered> {
+    pub fn unnamed(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Result<Option<u32>, Filtered> {
         if self.filters.is_empty() {
             return Ok(self.default);
         }
@@ -86,8 +86,9 @@ impl Classifier {
 
     /// Returns the class that the packet names, if it is a class of this discipline.
     #[inline]
-    pub fn explicit(&self, class: ClassId) -> Option<u16> {
-        (self.handle != 0 && class.major() == self.handle && class.minor() != 0).then_some(class.minor())
+    pub fn explicit(&self, class: ClassId) -> Option<u32> {
+        (self.handle != 0 && class.major() == self.handle && class.minor() != 0)
+            .then_some(class.minor().into())
     }
 
     /// Returns whether `class` is this discipline itself, and not one of its classes.
@@ -127,12 +128,12 @@ impl Classifier {
 
     /// Returns the flow of a packet that was classified before, if it is classified.
     pub(crate) fn named_flow_again(&self, id: PacketId, pool: &Pool, flows: u32) -> Option<u32> {
-        let minor = self.classify_again(id, pool).map(u32::from)?;
+        let minor = self.classify_again(id, pool)?;
         (1..=flows).contains(&minor).then(|| minor - 1)
     }
 
     /// Returns the class of a packet that was classified before.
-    pub(crate) fn classify_again(&self, id: PacketId, pool: &Pool) -> Option<u16> {
+    pub(crate) fn classify_again(&self, id: PacketId, pool: &Pool) -> Option<u32> {
         let named = self.explicit(pool[id].class);
         named
             .or_else(|| self.filters.class_again(id, pool))
@@ -163,7 +164,7 @@ impl Classifier {
         pool: &mut Pool,
         flows: u32,
     ) -> Result<Option<u32>, Filtered> {
-        let minor = self.classify(id, now, pool)?.map(u32::from);
+        let minor = self.classify(id, now, pool)?;
         Ok(minor
             .filter(|minor| (1..=flows).contains(minor))
             .map(|minor| minor - 1))
@@ -184,11 +185,11 @@ impl Classifier {
     #[inline(never)]
     pub(crate) fn by_filter(
         &mut self,
-        at: Option<u16>,
+        at: Option<u32>,
         id: PacketId,
         now: Time,
         pool: &mut Pool,
-    ) -> Result<Option<u16>, Filtered> {
+    ) -> Result<Option<u32>, Filtered> {
         self.filters.apply(at, id, now, pool).map_err(|reason| {
             pool.give_back(id, reason);
             Filtered
@@ -257,7 +258,7 @@ mod tests {
         }
     }
 
-    fn class_of(classifier: &Classifier, class: ClassId, dscp: u8) -> Option<u16> {
+    fn class_of(classifier: &Classifier, class: ClassId, dscp: u8) -> Option<u32> {
         let mut pool = Pool::with_capacity(1);
         let packet = Packet {
             class,

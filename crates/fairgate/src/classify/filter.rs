@@ -220,7 +220,7 @@ pub struct Filter {
     pub preference: u16,
     /// The inner class at which the filter is tried, in a discipline with a tree of classes. `None`: at the
     /// discipline itself.
-    pub at: Option<u16>,
+    pub at: Option<u32>,
     /// The chain in which the filter is tried (tc's `chain`). Packets are first classified by chain 0. Only
     /// [`Outcome::Chain`] leads to others.
     pub chain: u32,

@@ -71,7 +71,7 @@ struct Built {
 }
 
 /// The inner class at which filters are tried, and their chain.
-type Spot = (Option<u16>, u32);
+type Spot = (Option<u32>, u32);
 
 /// Filters that are tried one after the other.
 ///
@@ -82,7 +82,7 @@ struct Chain {
     /// Indices in the list, by rank.
     order: Vec<u32>,
     /// The class of each rank. 0 if the filter does more than choose a class.
-    classes: Vec<u16>,
+    classes: Vec<u32>,
     /// The first segment.
     index: Index,
     /// The other segments, and the rank at which each begins.
@@ -235,7 +235,7 @@ impl Filters {
     /// or if that filter does not only choose a class. Without headers, no filter on header
     /// fields matches, and none on header bytes does.
     #[inline]
-    pub fn find(&self, packet: &Slot, headers: Option<&FlowKey>, bytes: Option<&HeaderBytes>) -> Option<u16> {
+    pub fn find(&self, packet: &Slot, headers: Option<&FlowKey>, bytes: Option<&HeaderBytes>) -> Option<u32> {
         let built = self.built.as_deref()?;
         match built.root.decided(packet, headers) {
             Some(class) => class,
@@ -245,7 +245,7 @@ impl Filters {
 
     /// Returns whether the inner class has filters.
     #[inline]
-    pub(crate) fn has_chain(&self, class: u16) -> bool {
+    pub(crate) fn has_chain(&self, class: u32) -> bool {
         self.built
             .as_deref()
             .is_some_and(|built| built.chain((Some(class), 0)).is_some())
@@ -259,11 +259,11 @@ impl Filters {
     #[inline]
     pub(crate) fn apply(
         &mut self,
-        at: Option<u16>,
+        at: Option<u32>,
         id: PacketId,
         now: Time,
         pool: &mut Pool,
-    ) -> Result<Option<u16>, DropReason> {
+    ) -> Result<Option<u32>, DropReason> {
         let Filters { built, state, .. } = self;
         let Some(built) = built.as_deref() else {
             return Ok(None);
@@ -278,7 +278,7 @@ impl Filters {
 
     /// Returns the class of a packet that was classified before, when it arrived. Policers measure nothing,
     /// and nothing is dropped or changed.
-    pub(crate) fn class_again(&self, id: PacketId, pool: &Pool) -> Option<u16> {
+    pub(crate) fn class_again(&self, id: PacketId, pool: &Pool) -> Option<u32> {
         let built = self.built.as_deref()?;
         let (mut chain, packet) = (&built.root, Seen::of(id, pool));
         let (mut from, mut restarts) = (0, 0);
@@ -298,7 +298,7 @@ impl Filters {
                     let key = self.state.keys.get(built.hash(place));
                     match computed.class(packet.slot, packet.headers, key) {
                         0 => from = rank + 1,
-                        class => return Some(class),
+                        class => return Some(class.into()),
                     }
                 }
                 (Control::Pass, Outcome::Chain(number)) if restarts < MOST_RESTARTS => {
@@ -372,7 +372,7 @@ impl Built {
     /// Does what [`Filters::find`] does.
     // Not inlined, so that where one condition decides, few registers are needed.
     #[inline(never)]
-    fn find(&self, slot: &Slot, headers: Option<&FlowKey>, bytes: Option<&HeaderBytes>) -> Option<u16> {
+    fn find(&self, slot: &Slot, headers: Option<&FlowKey>, bytes: Option<&HeaderBytes>) -> Option<u32> {
         let seen = Seen { slot, headers, bytes };
         let rank = self.root.find(0, &self.list, &seen)?;
         Some(self.root.classes[rank as usize]).filter(|class| *class != 0)
@@ -383,12 +383,12 @@ impl Built {
     #[inline(never)]
     fn apply(
         &self,
-        at: Option<u16>,
+        at: Option<u32>,
         state: &mut State,
         id: PacketId,
         now: Time,
         pool: &mut Pool,
-    ) -> Result<Option<u16>, DropReason> {
+    ) -> Result<Option<u32>, DropReason> {
         let Some(chain) = self.chain((at, 0)) else {
             return Ok(None);
         };
@@ -411,13 +411,13 @@ impl Built {
     #[inline(never)]
     fn act(
         &self,
-        at: Option<u16>,
+        at: Option<u32>,
         (first, mut rank): (&Chain, u32),
         state: &mut State,
         id: PacketId,
         now: Time,
         pool: &mut Pool,
-    ) -> Result<Option<u16>, DropReason> {
+    ) -> Result<Option<u32>, DropReason> {
         let mut restarts = 0;
         let mut chain = first;
         loop {
@@ -483,7 +483,7 @@ impl Built {
         state: &mut State,
         now: Time,
         packet: Seen<'_>,
-    ) -> u16 {
+    ) -> u32 {
         let State { keys, random, .. } = state;
         let mut key = match computed.hashes() {
             true => keys.get_mut(self.hash(place)),
@@ -492,7 +492,7 @@ impl Built {
         if let Some(key) = &mut key {
             key.keep_fresh(computed, now, random);
         }
-        computed.class(packet.slot, packet.headers, key.as_deref())
+        computed.class(packet.slot, packet.headers, key.as_deref()).into()
     }
 }
 
@@ -524,7 +524,7 @@ impl Chain {
 
     /// Returns the class of a packet, or that it has none, if this takes one condition only.
     #[inline]
-    fn decided(&self, slot: &Slot, headers: Option<&FlowKey>) -> Option<Option<u16>> {
+    fn decided(&self, slot: &Slot, headers: Option<&FlowKey>) -> Option<Option<u32>> {
         if !self.later.is_empty() {
             return None;
         }

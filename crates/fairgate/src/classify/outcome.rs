@@ -10,7 +10,7 @@ use crate::pool::{PacketId, Pool};
 #[non_exhaustive]
 pub enum Outcome {
     /// It goes to the class with this minor number, which belongs to the filter's discipline.
-    Class(u16),
+    Class(u32),
     /// It goes to a class that is computed from its fields.
     Computed(Computed),
     /// It is classified as if no filter had matched: by the default, or by the discipline's own rule.
@@ -27,7 +27,7 @@ pub enum Outcome {
 
 impl Outcome {
     /// The class, if it is always the same.
-    pub fn class(&self) -> Option<u16> {
+    pub fn class(&self) -> Option<u32> {
         match self {
             Outcome::Class(class) => Some(*class),
             _ => None,
@@ -44,18 +44,20 @@ impl Outcome {
 
     /// Returns the outcome with each class, or the first one of a computation, replaced by that of `replace`.
     #[must_use]
-    pub fn map_class(self, replace: impl Fn(u16) -> u16) -> Outcome {
+    pub fn map_class(self, replace: impl Fn(u32) -> u16) -> Outcome {
         match self {
-            Outcome::Class(class) => Outcome::Class(replace(class)),
-            Outcome::Computed(computed) => Outcome::Computed(computed.starting_at(replace(computed.first()))),
+            Outcome::Class(class) => Outcome::Class(replace(class).into()),
+            Outcome::Computed(computed) => {
+                Outcome::Computed(computed.starting_at(replace(computed.first().into())))
+            }
             other => other,
         }
     }
 }
 
 /// The class with this number.
-impl From<u16> for Outcome {
-    fn from(class: u16) -> Outcome {
+impl From<u32> for Outcome {
+    fn from(class: u32) -> Outcome {
         Outcome::Class(class)
     }
 }

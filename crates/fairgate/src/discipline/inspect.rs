@@ -77,7 +77,7 @@ pub trait Inspect {
 #[derive(Debug)]
 pub struct Class<'a> {
     /// The class's number within its parent.
-    pub minor: u16,
+    pub minor: u32,
     /// The discipline that holds its packets.
     pub discipline: &'a dyn Discipline,
     /// The host that the class belongs to, if it is one of a template.
@@ -86,7 +86,7 @@ pub struct Class<'a> {
 
 impl<'a> Class<'a> {
     /// Returns a class for all packets that are sent there.
-    pub fn new(minor: u16, discipline: &'a dyn Discipline) -> Class<'a> {
+    pub fn new(minor: u32, discipline: &'a dyn Discipline) -> Class<'a> {
         Class {
             minor,
             discipline,
@@ -99,7 +99,7 @@ impl<'a> Class<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct ClassState<'a> {
     /// The class's number.
-    pub minor: u16,
+    pub minor: u32,
     /// The packets that left the class or a class below it. The count stays with the class when its
     /// discipline is replaced.
     pub sent: Count,

@@ -112,7 +112,7 @@ impl<A: Algorithm> Node<A> {
         chosen
     }
 
-    pub(super) fn class(&mut self, minor: u16) -> Result<&mut Box<dyn Discipline>, ConfigError> {
+    pub(super) fn class(&mut self, minor: u32) -> Result<&mut Box<dyn Discipline>, ConfigError> {
         let name = self.algorithm.name();
         self.algorithm
             .class_mut(minor)

@@ -20,7 +20,7 @@ pub trait Reconfigure: Inspect {
     /// driver empties [`Pool::take_returned`]. Only the root may be used to enqueue and dequeue.
     fn change_class(
         &mut self,
-        minor: u16,
+        minor: u32,
         pool: &mut Pool,
         change: &mut dyn FnMut(&mut dyn Discipline, &mut Pool),
     ) -> Result<(), ConfigError>;
@@ -32,7 +32,7 @@ pub trait Reconfigure: Inspect {
     /// As of [`succeed_class`](Self::succeed_class).
     fn replace_class(
         &mut self,
-        minor: u16,
+        minor: u32,
         child: Box<dyn Discipline>,
         now: Time,
         pool: &mut Pool,
@@ -49,7 +49,7 @@ pub trait Reconfigure: Inspect {
     /// If there is no such class, or if this discipline does not support it. Nothing has changed then.
     fn succeed_class(
         &mut self,
-        minor: u16,
+        minor: u32,
         child: Box<dyn Discipline>,
         heritage: &Heritage,
         now: Time,
@@ -66,7 +66,7 @@ pub trait Reconfigure: Inspect {
     /// If there is no such class, or if this discipline does not support it. Nothing has changed then.
     fn exchange_class(
         &mut self,
-        minor: u16,
+        minor: u32,
         child: &mut Box<dyn Discipline>,
         now: Time,
         pool: &mut Pool,
@@ -109,11 +109,11 @@ pub struct Heritage {
     /// they do not go on, they begin at 0, and packets that move count as enqueued.
     pub statistics: bool,
     /// The classes that keep their disciplines.
-    pub classes: Vec<u16>,
+    pub classes: Vec<u32>,
 }
 
 /// Returns the error for a class that a discipline does not have.
-pub(super) fn no_such_class(discipline: &'static str, minor: u16) -> ConfigError {
+pub(super) fn no_such_class(discipline: &'static str, minor: u32) -> ConfigError {
     ConfigError::NoSuchClass {
         discipline,
         class: format!("{minor:x}"),

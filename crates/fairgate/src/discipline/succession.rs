@@ -33,7 +33,7 @@ pub(super) fn move_packets<D: Discipline + ?Sized>(
 
 impl<A: Algorithm> Node<A> {
     /// Takes over all of `old`, if the algorithm knows how. Returns whether it does.
-    fn succeed(&mut self, old: &mut Node<A>, kept: &[u16], now: Time, pool: &mut Pool) -> bool {
+    fn succeed(&mut self, old: &mut Node<A>, kept: &[u32], now: Time, pool: &mut Pool) -> bool {
         let before = pool.changes();
         if !self.algorithm.succeed(&mut old.algorithm, kept, now, pool) {
             return false;
@@ -59,7 +59,7 @@ impl<A: Algorithm> Reconfigure for Node<A> {
 
     fn change_class(
         &mut self,
-        minor: u16,
+        minor: u32,
         pool: &mut Pool,
         change: &mut dyn FnMut(&mut dyn Discipline, &mut Pool),
     ) -> Result<(), ConfigError> {
@@ -71,7 +71,7 @@ impl<A: Algorithm> Reconfigure for Node<A> {
 
     fn succeed_class(
         &mut self,
-        minor: u16,
+        minor: u32,
         mut child: Box<dyn Discipline>,
         heritage: &Heritage,
         now: Time,
@@ -88,7 +88,7 @@ impl<A: Algorithm> Reconfigure for Node<A> {
 
     fn exchange_class(
         &mut self,
-        minor: u16,
+        minor: u32,
         child: &mut Box<dyn Discipline>,
         now: Time,
         pool: &mut Pool,

@@ -19,7 +19,7 @@ pub struct Found<'a> {
     /// The number of disciplines above it.
     pub depth: usize,
     /// The class of the one above that it serves. `None` for the root.
-    pub class: Option<u16>,
+    pub class: Option<u32>,
     /// The host that has this class, if classes are assigned to hosts.
     pub host: Option<Tenant<'a>>,
     /// Its statistics: those of the host, if there is one.
@@ -137,7 +137,7 @@ impl Walk {
     fn enter(
         &mut self,
         discipline: &dyn Discipline,
-        class: Option<u16>,
+        class: Option<u32>,
         host: Option<Tenant<'_>>,
         statistics: &Statistics,
         visitor: &mut dyn Visitor,

@@ -42,7 +42,7 @@ use crate::scheduler::Flows;
 use crate::time::Time;
 
 /// The number of the only class.
-const INNER: u16 = 1;
+const INNER: u32 = 1;
 
 /// The parameters of the discipline.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -307,11 +307,11 @@ impl Algorithm for Admission {
         visit(Class::new(INNER, self.inner.as_ref()));
     }
 
-    fn class_mut(&mut self, minor: u16) -> Option<&mut Box<dyn Discipline>> {
+    fn class_mut(&mut self, minor: u32) -> Option<&mut Box<dyn Discipline>> {
         (minor == INNER).then_some(&mut self.inner)
     }
 
-    fn class_replaced(&mut self, _minor: u16, _now: Time, _pool: &mut Pool) {
+    fn class_replaced(&mut self, _minor: u32, _now: Time, _pool: &mut Pool) {
         self.check_empty();
     }
 

@@ -49,7 +49,7 @@ pub(crate) fn check_classifier(
     bands: usize,
     discipline: &'static str,
 ) -> Result<(), ConfigError> {
-    ClassMap::new(1..=bands as u16)?.check(classifier, discipline)
+    ClassMap::new(1..=bands as u32)?.check(classifier, discipline)
 }
 
 /// Returns the band of a packet, counted from 0. It is the first of these that exists: the class that the
@@ -96,8 +96,8 @@ fn by_priority(priomap: &[u8; 16], priority: u8) -> usize {
 
 /// Returns the index of class `minor` among `bands` bands.
 #[inline]
-pub(crate) fn index_of(minor: u16, bands: usize) -> Option<usize> {
-    usize::from(minor).checked_sub(1).filter(|&index| index < bands)
+pub(crate) fn index_of(minor: u32, bands: usize) -> Option<usize> {
+    (minor as usize).checked_sub(1).filter(|&index| index < bands)
 }
 
 /// Visits the bands as classes 1, 2, 3, ...

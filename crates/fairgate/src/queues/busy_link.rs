@@ -44,7 +44,7 @@ use crate::structures::Random;
 use crate::time::Time;
 
 /// The number of the only class.
-const INNER: u16 = 1;
+const INNER: u32 = 1;
 
 /// The most extra times of a table (dummynet: `ED_MAX_SAMPLES_NO`).
 pub const MOST_TIMES: usize = 1024;
@@ -316,11 +316,11 @@ impl Algorithm for BusyLink {
         visit(Class::new(INNER, self.inner.as_ref()));
     }
 
-    fn class_mut(&mut self, minor: u16) -> Option<&mut Box<dyn Discipline>> {
+    fn class_mut(&mut self, minor: u32) -> Option<&mut Box<dyn Discipline>> {
         (minor == INNER).then_some(&mut self.inner)
     }
 
-    fn class_replaced(&mut self, _minor: u16, now: Time, _pool: &mut Pool) {
+    fn class_replaced(&mut self, _minor: u32, now: Time, _pool: &mut Pool) {
         self.held_until = now;
         self.due = None;
     }

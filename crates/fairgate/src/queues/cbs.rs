@@ -31,7 +31,7 @@ use crate::registry::{About, Children, Description, Family, Parameter, Unit, che
 use crate::time::Time;
 
 /// The number of the only class, as in Linux.
-const INNER: u16 = 1;
+const INNER: u32 = 1;
 
 /// The places after the point of a credit in ns.
 const PLACES: u32 = 20;
@@ -276,11 +276,11 @@ impl Algorithm for Cbs {
         visit(Class::new(INNER, self.inner.as_ref()));
     }
 
-    fn class_mut(&mut self, minor: u16) -> Option<&mut Box<dyn Discipline>> {
+    fn class_mut(&mut self, minor: u32) -> Option<&mut Box<dyn Discipline>> {
         (minor == INNER).then_some(&mut self.inner)
     }
 
-    fn class_replaced(&mut self, _minor: u16, _now: Time, _pool: &mut Pool) {
+    fn class_replaced(&mut self, _minor: u32, _now: Time, _pool: &mut Pool) {
         self.due = None;
     }
 

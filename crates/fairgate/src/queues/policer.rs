@@ -26,7 +26,7 @@ use crate::registry::{About, Children, Description, Family, Parameter, Unit, che
 use crate::time::Time;
 
 /// The number of the only class.
-const INNER: u16 = 1;
+const INNER: u32 = 1;
 
 /// What happens to a packet that exceeds the profile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -221,7 +221,7 @@ impl Algorithm for Policer {
         visit(Class::new(INNER, self.inner.as_ref()));
     }
 
-    fn class_mut(&mut self, minor: u16) -> Option<&mut Box<dyn Discipline>> {
+    fn class_mut(&mut self, minor: u32) -> Option<&mut Box<dyn Discipline>> {
         (minor == INNER).then_some(&mut self.inner)
     }
 

@@ -159,12 +159,12 @@ impl Algorithm for Prio {
         bands::visit(self.strict.bands.iter().map(Box::as_ref), visit);
     }
 
-    fn class_mut(&mut self, minor: u16) -> Option<&mut Box<dyn Discipline>> {
+    fn class_mut(&mut self, minor: u32) -> Option<&mut Box<dyn Discipline>> {
         let band = bands::index_of(minor, self.count())?;
         Some(&mut self.strict.bands[band])
     }
 
-    fn class_replaced(&mut self, minor: u16, _now: Time, _pool: &mut Pool) {
+    fn class_replaced(&mut self, minor: u32, _now: Time, _pool: &mut Pool) {
         let band = bands::index_of(minor, self.count());
         self.strict
             .replaced(band.expect("only an existing class is replaced"));

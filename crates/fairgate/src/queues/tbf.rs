@@ -39,7 +39,7 @@ use crate::registry::{About, Bucket, Children, Description, Family, Longest, Par
 use crate::time::Time;
 
 /// The number of the only class, as in Linux.
-const INNER: u16 = 1;
+const INNER: u32 = 1;
 
 /// The limit of the fifo inside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -367,12 +367,12 @@ impl Algorithm for Tbf {
         visit(Class::new(INNER, self.inner.as_ref()));
     }
 
-    fn class_mut(&mut self, minor: u16) -> Option<&mut Box<dyn Discipline>> {
+    fn class_mut(&mut self, minor: u32) -> Option<&mut Box<dyn Discipline>> {
         (minor == INNER).then_some(&mut self.inner)
     }
 
     /// From now on the new inner discipline has its own limits.
-    fn class_replaced(&mut self, _minor: u16, _now: Time, _pool: &mut Pool) {
+    fn class_replaced(&mut self, _minor: u32, _now: Time, _pool: &mut Pool) {
         self.config.limit = None;
         self.due = None;
     }

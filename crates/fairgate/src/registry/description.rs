@@ -13,6 +13,7 @@ use super::settings::{ClassSettings, Settings};
 use crate::classify::{Classifier, Templates};
 use crate::discipline::Discipline;
 use crate::error::ConfigError;
+use crate::packet::LAST_CLASS;
 
 /// Describes a discipline with settings `S`, which users write, and parameters `C`, its own `Config`. The two
 /// types are the same unless the discipline computes with other values than users write.
@@ -23,7 +24,7 @@ pub struct Description<S: 'static, C: 'static = S> {
     parameters: &'static [Parameter<S>],
     class_parameters: &'static [Parameter<S>],
     placing: Placing<S>,
-    start: fn(&[u16]) -> S,
+    start: fn(&[u32]) -> S,
     config: fn(S) -> Result<C, ConfigError>,
     memory: fn(&S) -> u64,
     warnings: fn(&S) -> Vec<String>,
@@ -55,7 +56,7 @@ impl<C: 'static> Description<C> {
     pub const fn new(
         about: About,
         parameters: &'static [Parameter<C>],
-        start: fn(&[u16]) -> C,
+        start: fn(&[u32]) -> C,
         build: Build<C>,
     ) -> Description<C> {
         Description::of_settings(about, parameters, start, Ok, build)
@@ -68,7 +69,7 @@ impl<S: 'static, C: 'static> Description<S, C> {
     pub const fn of_settings(
         about: About,
         parameters: &'static [Parameter<S>],
-        start: fn(&[u16]) -> S,
+        start: fn(&[u32]) -> S,
         config: fn(S) -> Result<C, ConfigError>,
         build: Build<C>,
     ) -> Description<S, C> {
@@ -125,12 +126,12 @@ impl<S: 'static, C: 'static> Description<S, C> {
 
     /// Returns the complete settings. `seed` is the seed of all random choices.
     fn settle(&self, settings: &Settings, seed: u64) -> S {
-        let minors: Vec<u16> = settings.classes.iter().flat_map(ClassSettings::minors).collect();
+        let minors: Vec<u32> = settings.classes.iter().flat_map(ClassSettings::minors).collect();
         let mut settled = (self.start)(&minors);
         for (index, value) in &settings.own {
             self.parameters[*index].field(&mut settled, 0).write(value);
         }
-        let alike = |class| core::iter::repeat_n(class, ClassSettings::minors(class).len());
+        let alike = |class| core::iter::repeat_n(class, ClassSettings::count(class));
         for (class, of_class) in settings.classes.iter().flat_map(alike).enumerate() {
             for (index, value) in &of_class.settings {
                 self.class_parameters[*index]
@@ -189,7 +190,7 @@ impl<S: 'static, C: Send + 'static> Entry for Description<S, C> {
     fn places(&self, settings: &Settings) -> u32 {
         match self.placing {
             Placing::Classifier(_, places) => places(&self.settle(settings, 0)),
-            Placing::Classes(..) => u16::MAX.into(),
+            Placing::Classes(..) => LAST_CLASS,
             Placing::Nothing => 0,
         }
     }

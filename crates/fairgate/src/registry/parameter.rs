@@ -187,7 +187,7 @@ pub fn check_class_ranges<S>(
     parameters: &[Parameter<S>],
     settings: &mut S,
     class: usize,
-    minor: u16,
+    minor: u32,
 ) -> Result<(), ConfigError> {
     for parameter in parameters {
         if let Some((value, rule, remedy)) = parameter.refuse(settings, class) {

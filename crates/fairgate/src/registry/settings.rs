@@ -24,7 +24,7 @@ pub struct Settings {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClassSettings {
     /// The number of the class.
-    pub minor: u16,
+    pub minor: u32,
     /// The template, if the class is one. `minor` is then the number of its first class.
     pub template: Option<Template>,
     /// The settings of its parameters, in the order of the parameters.
@@ -33,10 +33,17 @@ pub struct ClassSettings {
 
 impl ClassSettings {
     /// Returns the numbers of the classes with these settings: one, or all numbers of a template.
-    pub fn minors(&self) -> RangeInclusive<u16> {
+    pub fn minors(&self) -> RangeInclusive<u32> {
         match &self.template {
             Some(template) => template.classes(),
             None => self.minor..=self.minor,
         }
+    }
+
+    /// Returns how many classes have these settings.
+    pub fn count(&self) -> usize {
+        self.template
+            .as_ref()
+            .map_or(1, |template| template.count as usize)
     }
 }

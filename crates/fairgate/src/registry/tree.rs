@@ -14,7 +14,7 @@ use crate::discipline::Discipline;
 use crate::error::ConfigError;
 
 /// The class number of the one discipline that a shaper holds.
-pub const INNER: u16 = 1;
+pub const INNER: u32 = 1;
 
 /// A checked description of a tree of disciplines.
 pub trait Described: PartialEq + Sized {
@@ -43,7 +43,7 @@ pub struct BuildError {
 }
 
 /// Returns the classes that are the parent of another class.
-pub fn inner_classes(entry: &dyn Entry, classes: &[ClassSettings]) -> BTreeSet<u16> {
+pub fn inner_classes(entry: &dyn Entry, classes: &[ClassSettings]) -> BTreeSet<u32> {
     let parameters = entry.class_parameters();
     let parent = parameters.iter().position(|info| info.name == PARENT);
     let mut inner = BTreeSet::new();
@@ -55,10 +55,10 @@ pub fn inner_classes(entry: &dyn Entry, classes: &[ClassSettings]) -> BTreeSet<u
 }
 
 /// Returns the parent that a class names. `index` is the index of the parameter `parent`.
-pub fn parent_of(index: Option<usize>, settings: &[Setting]) -> Option<u16> {
+pub fn parent_of(index: Option<usize>, settings: &[Setting]) -> Option<u32> {
     let (_, value) = settings.iter().find(|(other, _)| Some(*other) == index)?;
     match value {
-        Value::Number(minor) => u16::try_from(*minor).ok(),
+        Value::Number(minor) => u32::try_from(*minor).ok(),
         _ => None,
     }
 }
@@ -75,7 +75,7 @@ pub fn leaves<'a>(
 }
 
 /// Returns the trees inside this one, each with the classes that hold one like it.
-fn held<D: Described>(tree: &D) -> Box<dyn Iterator<Item = (RangeInclusive<u16>, &D)> + '_> {
+fn held<D: Described>(tree: &D) -> Box<dyn Iterator<Item = (RangeInclusive<u32>, &D)> + '_> {
     if !tree.entry().about().children.are_classes() {
         return Box::new(tree.children().iter().map(|child| (INNER..=INNER, child)));
     }
@@ -84,7 +84,7 @@ fn held<D: Described>(tree: &D) -> Box<dyn Iterator<Item = (RangeInclusive<u16>,
 }
 
 /// Returns the tree of each class, or the inner discipline. Each class of a template counts.
-pub fn trees<D: Described>(tree: &D) -> Box<dyn Iterator<Item = (u16, &D)> + '_> {
+pub fn trees<D: Described>(tree: &D) -> Box<dyn Iterator<Item = (u32, &D)> + '_> {
     Box::new(held(tree).flat_map(|(minors, child)| minors.map(move |minor| (minor, child))))
 }
 
@@ -122,7 +122,7 @@ pub fn build<D: Described>(tree: &D, seed: u64, tables: Tables) -> Result<Box<dy
 
 /// Returns a seed for child `minor` that differs from the seeds of its parent and siblings (SplitMix64's
 /// finaliser, Steele et al. 2014).
-pub fn seed_of(seed: u64, minor: u16) -> u64 {
+pub fn seed_of(seed: u64, minor: u32) -> u64 {
     let mut z = seed.wrapping_add((u64::from(minor) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -225,7 +225,7 @@ mod tests {
         Driver::new(Flows::node(config, 1).unwrap())
     }
 
-    fn offer(driver: &mut Driver<Flows<Drr>>, flow: u16, length: u32) -> Verdict {
+    fn offer(driver: &mut Driver<Flows<Drr>>, flow: u32, length: u32) -> Verdict {
         driver.offer(in_class(flow, length), Time::ZERO)
     }
 
@@ -355,7 +355,7 @@ mod tests {
             for (arrives, number, length) in operations {
                 if arrives {
                     let flow = number % quanta.len();
-                    offer(&mut driver, flow as u16 + 1, length);
+                    offer(&mut driver, flow as u32 + 1, length);
                     if queues[flow].is_empty() {
                         active.push_back((flow, quanta[flow]));
                     }

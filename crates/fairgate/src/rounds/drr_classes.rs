@@ -34,7 +34,7 @@ use crate::time::Time;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassConfig {
     /// The class's number.
-    pub minor: u16,
+    pub minor: u32,
     /// The bytes that the class may send in a round, 64 to 2^30.
     pub quantum: u32,
 }
@@ -204,12 +204,12 @@ impl Algorithm for DrrClasses {
         }
     }
 
-    fn class_mut(&mut self, minor: u16) -> Option<&mut Box<dyn Discipline>> {
+    fn class_mut(&mut self, minor: u32) -> Option<&mut Box<dyn Discipline>> {
         let index = self.map.index(minor)?;
         Some(&mut self.round_robin.classes[index].inner)
     }
 
-    fn class_replaced(&mut self, minor: u16, _now: Time, _pool: &mut Pool) {
+    fn class_replaced(&mut self, minor: u32, _now: Time, _pool: &mut Pool) {
         let index = self.map.checked_index(minor);
         self.hosts.replaced(index);
         self.round_robin.activate(index);
@@ -341,9 +341,9 @@ mod tests {
             let mut lengths = lengths.iter().cycle();
             let mut offered = Vec::new();
             for _ in 0..200 {
-                for minor in 1..=quanta.len() as u16 {
+                for minor in 1..=quanta.len() as u32 {
                     let length = *lengths.next().unwrap();
-                    offered.push((usize::from(minor) - 1, length));
+                    offered.push((minor as usize - 1, length));
                     driver.offer(in_class(minor, length), Time::ZERO);
                 }
             }

@@ -83,7 +83,7 @@ impl Config {
         bands::check_number(inner)?;
         let mut settings = Settings::of(self);
         check_ranges(PARAMETERS, &mut settings)?;
-        for (index, minor) in (1..=inner as u16).enumerate() {
+        for (index, minor) in (1..=inner as u32).enumerate() {
             check_class_ranges(CLASS_PARAMETERS, &mut settings, index, minor)?;
         }
         bands::check_placing(&self.priomap, &self.classifier, inner, Ets::NAME)
@@ -306,7 +306,7 @@ impl Algorithm for Ets {
         bands::visit(strict.chain(sharing), visit);
     }
 
-    fn class_mut(&mut self, minor: u16) -> Option<&mut Box<dyn Discipline>> {
+    fn class_mut(&mut self, minor: u32) -> Option<&mut Box<dyn Discipline>> {
         let band = bands::index_of(minor, self.config.bands())?;
         Some(match band.checked_sub(self.config.strict.into()) {
             None => &mut self.strict.bands[band],
@@ -314,7 +314,7 @@ impl Algorithm for Ets {
         })
     }
 
-    fn class_replaced(&mut self, minor: u16, _now: Time, _pool: &mut Pool) {
+    fn class_replaced(&mut self, minor: u32, _now: Time, _pool: &mut Pool) {
         let band = bands::index_of(minor, self.config.bands());
         self.wake(band.expect("only an existing class is replaced"));
     }
@@ -479,7 +479,7 @@ mod tests {
             for (arrives, number, length) in operations {
                 if arrives {
                     let band = number % bands;
-                    driver.offer(in_class(band as u16 + 1, length), Time::ZERO);
+                    driver.offer(in_class(band as u32 + 1, length), Time::ZERO);
                     if band >= strict && queues[band].is_empty() {
                         round.push_back((band, quanta[band - strict]));
                     }

@@ -317,7 +317,7 @@ mod tests {
         Driver::new(FqCodel::node(config, 1).unwrap())
     }
 
-    fn offer(driver: &mut Driver<FqCodel>, flow: u16, length: u32) -> Verdict {
+    fn offer(driver: &mut Driver<FqCodel>, flow: u32, length: u32) -> Verdict {
         driver.offer(in_class(flow, length), Time::ZERO)
     }
 
@@ -446,7 +446,7 @@ mod tests {
             let flows = lengths.len();
             for index in 0..40 {
                 for (flow, lengths) in lengths.iter().enumerate() {
-                    offer(&mut driver, flow as u16 + 1, lengths[index]);
+                    offer(&mut driver, flow as u32 + 1, lengths[index]);
                 }
             }
             let mut sent = vec![0u64; flows];

@@ -160,7 +160,7 @@ mod tests {
             let mut offered = 0;
             for (arrives, flow, length) in operations {
                 if arrives {
-                    driver.offer(in_class(flow as u16 + 1, length), Time::ZERO);
+                    driver.offer(in_class(flow as u32 + 1, length), Time::ZERO);
                     if queues[flow].is_empty() {
                         active.push_back(flow);
                     }

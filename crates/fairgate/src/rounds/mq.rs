@@ -73,7 +73,7 @@ impl Config {
         }
         let mut settings = self.clone();
         check_ranges(PARAMETERS, &mut settings)?;
-        for (index, minor) in (1..=bands as u16).enumerate() {
+        for (index, minor) in (1..=bands as u32).enumerate() {
             check_class_ranges(CLASS_PARAMETERS, &mut settings, index, minor)?;
         }
         let lacks_bands = |class: &&u8| !self.traffic_classes.contains(class);
@@ -244,12 +244,12 @@ impl Algorithm for Mq {
         bands::visit(self.bands.bands.iter().map(Box::as_ref), visit);
     }
 
-    fn class_mut(&mut self, minor: u16) -> Option<&mut Box<dyn Discipline>> {
+    fn class_mut(&mut self, minor: u32) -> Option<&mut Box<dyn Discipline>> {
         let band = bands::index_of(minor, self.count())?;
         Some(&mut self.bands.bands[band])
     }
 
-    fn class_replaced(&mut self, minor: u16, _now: Time, _pool: &mut Pool) {
+    fn class_replaced(&mut self, minor: u32, _now: Time, _pool: &mut Pool) {
         let band = bands::index_of(minor, self.count());
         self.bands
             .replaced(band.expect("only an existing class is replaced"));
@@ -288,7 +288,7 @@ mod tests {
     }
 
     /// The band that holds the only packet.
-    fn band_of(driver: &Driver<Mq>) -> u16 {
+    fn band_of(driver: &Driver<Mq>) -> u32 {
         let mut found = None;
         driver.root.algorithm().visit_classes(&mut |class| {
             if class.discipline.backlog().packets > 0 {
@@ -363,7 +363,7 @@ mod tests {
                 driver.offer(packet(flow, priority), Time::ZERO);
                 let band = band_of(&driver);
                 assert!(bands.contains(&band), "priority {priority} is in band {band}");
-                seen[usize::from(band)] += u32::from(priority == 0);
+                seen[band as usize] += u32::from(priority == 0);
             }
         }
         assert_eq!(seen[..3], [0, 0, 0]);

@@ -456,7 +456,7 @@ mod tests {
         assert_eq!(refused(length), Some("avpkt"));
     }
 
-    fn offer(driver: &mut Driver<Sfq>, bucket: u16) -> Verdict {
+    fn offer(driver: &mut Driver<Sfq>, bucket: u32) -> Verdict {
         driver.offer(in_class(bucket, 1000), Time::ZERO)
     }
 

@@ -31,7 +31,7 @@ use crate::time::Time;
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClassConfig<T> {
     /// The number of the class.
-    pub minor: u16,
+    pub minor: u32,
     /// The share of the class.
     pub share: T,
 }
@@ -59,7 +59,7 @@ impl<T, U> Config<T, U> {
         Ok(map)
     }
 
-    fn minors(&self) -> impl Iterator<Item = u16> {
+    fn minors(&self) -> impl Iterator<Item = u32> {
         self.classes.iter().map(|class| class.minor)
     }
 }
@@ -95,7 +95,7 @@ pub type ConfigOf<S> = Config<<S as Scheduler>::Share, <S as Scheduler>::Setting
 pub type DescriptionOf<S> = Description<ConfigOf<S>>;
 
 /// The parameters of `Classes<S>` with all defaults, for classes with these numbers.
-fn start<S: Scheduler<Share: Default, Settings: Default>>(minors: &[u16]) -> ConfigOf<S> {
+fn start<S: Scheduler<Share: Default, Settings: Default>>(minors: &[u32]) -> ConfigOf<S> {
     Config {
         classifier: Classifier::default(),
         classes: minors
@@ -381,14 +381,14 @@ impl<S: Scheduler> Algorithm for Classes<S> {
         }
     }
 
-    fn class_mut(&mut self, minor: u16) -> Option<&mut Box<dyn Discipline>> {
+    fn class_mut(&mut self, minor: u32) -> Option<&mut Box<dyn Discipline>> {
         // Any change to the class may change when it can send.
         self.parked.doubt();
         let index = self.map.index(minor)?;
         Some(&mut self.classes[index].inner)
     }
 
-    fn class_replaced(&mut self, minor: u16, now: Time, pool: &mut Pool) {
+    fn class_replaced(&mut self, minor: u32, now: Time, pool: &mut Pool) {
         let index = self.map.checked_index(minor);
         self.hosts.replaced(index);
         if self.classes[index].first_length.is_none() {

@@ -352,7 +352,7 @@ fn timed(starts: &[Time], period: u64) -> (Driver<Classes<Checked<false>>>, Arc<
 
 #[test]
 fn a_class_that_wakes_up_does_not_wake_the_others() {
-    const CLASSES: u16 = 500;
+    const CLASSES: u32 = 500;
     let starts: Vec<Time> = (1..=u64::from(CLASSES)).map(Time::from_micros).collect();
     let (mut driver, asked) = timed(&starts, 1_000_000);
     for class in (1..=CLASSES).chain(1..=CLASSES) {
@@ -495,18 +495,18 @@ fn changes_that_need_a_new_discipline_are_rejected_without_effect() {
 /// An operation on a scheduler over classes. Some change an inner discipline from outside.
 #[derive(Clone, Debug)]
 enum Operation {
-    Offer(u16, u32),
+    Offer(u32, u32),
     Next,
     Peek,
-    Flush(u16),
-    Shorten(u16, u32),
-    Replace(u16),
+    Flush(u32),
+    Shorten(u32, u32),
+    Replace(u32),
     Drain,
     Wait(u64),
 }
 
 fn operations() -> impl Strategy<Value = Vec<Operation>> {
-    let class = 1u16..=3;
+    let class = 1u32..=3;
     let operation = prop_oneof![
         6 => (class.clone(), 1u32..1500).prop_map(|(class, length)| Operation::Offer(class, length)),
         4 => Just(Operation::Next),
@@ -525,7 +525,7 @@ proptest! {
     #[test]
     fn flows_keep_the_contract_with_the_scheduler(
         limit in 1u32..12,
-        operations in prop::collection::vec((0u8..8, 1u16..=4, 1u32..1500), 0..200),
+        operations in prop::collection::vec((0u8..8, 1u32..=4, 1u32..1500), 0..200),
     ) {
         let mut driver = Driver::new(Flows::<Checked<true>>::node(flat(4, limit), 0).unwrap());
         let mut queued = 0;

@@ -17,8 +17,8 @@
 //! A flow that was not seen in a window is not light until the next one ends. Classes whose common limit is
 //! reached are light: together they ask for that limit.
 
-use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::iter;
 
 use super::terms::{Classes, Group, KINDS, Terms, in_window};
 use crate::flow::FlowHash;
@@ -124,7 +124,7 @@ impl Window {
 /// The flows of a shard.
 #[derive(Clone, Debug)]
 pub(super) struct Census {
-    places: Box<[FlowCount]>,
+    places: Vec<FlowCount>,
     /// The places that have packets, have sent in this window, or are light.
     listed: Vec<u32>,
     terms: Vec<Terms>,
@@ -168,7 +168,7 @@ impl Census {
     fn of(places: Vec<FlowCount>, terms: Vec<Terms>) -> Census {
         Census {
             listed: Vec::with_capacity(places.len()),
-            places: places.into_boxed_slice(),
+            places,
             terms,
             groups: Vec::new(),
             is_hashed: false,
@@ -189,7 +189,14 @@ impl Census {
         self.groups.clear();
         self.groups.extend(classes.groups().iter().map(Together::new));
         self.heavy = [0; KINDS];
-        for (place, (kind, group)) in self.places.iter_mut().zip(classes.places()) {
+        let places = classes.places();
+        // Never fewer: packets of a class that has gone are still counted at its place.
+        if places.len() > self.places.len() {
+            self.places.resize(places.len(), FlowCount::default());
+            self.listed.reserve(self.places.len() - self.listed.len());
+        }
+        let gone = iter::repeat((0, 0));
+        for (place, (kind, group)) in self.places.iter_mut().zip(places.chain(gone)) {
             (place.kind, place.group) = (kind, group);
             self.heavy[usize::from(kind)] += u32::from(place.is_heavy());
         }
@@ -326,7 +333,7 @@ impl Census {
             let place = &self.places[*index as usize];
             let mut group = place.group;
             while group != 0 {
-                let together = &mut self.groups[usize::from(group) - 1];
+                let together = &mut self.groups[group as usize - 1];
                 together.bytes += u64::from(place.bytes);
                 group = together.above;
             }
@@ -391,7 +398,7 @@ impl Census {
 fn asked_together(groups: &[Together], place: &FlowCount, nanos: u64) -> Option<u64> {
     let mut group = place.group;
     while group != 0 {
-        let together = &groups[usize::from(group) - 1];
+        let together = &groups[group as usize - 1];
         let most = in_window(together.most, nanos);
         if u128::from(together.bytes) >= most * 7 / 8 {
             let asked = most * u128::from(place.bytes) / u128::from(together.bytes.max(1));
@@ -504,6 +511,15 @@ mod tests {
         members.iter_mut().for_each(|member| member.terms = plain);
         census.set_classes(&Classes::new(&members, &[]));
         assert_eq!((backlogged(&census), census.backlogged_weight()), (3, 3));
+        // A class with a higher number than any before, and fewer classes than have packets.
+        let last = Member {
+            minor: 100_000,
+            ..members[0]
+        };
+        census.set_classes(&Classes::new(&[last], &[]));
+        census.arrived(last.minor);
+        window(&mut census, false);
+        assert_eq!((census.places[5].kind, census.places.len()), (0, 100_001));
         census.clear();
         assert_eq!((backlogged(&census), census.packets()), (0, 0));
     }
@@ -548,7 +564,7 @@ mod tests {
         );
     }
 
-    fn member((minor, terms): (u16, Terms)) -> Member {
+    fn member((minor, terms): (u32, Terms)) -> Member {
         Member {
             minor,
             terms,

@@ -18,9 +18,9 @@ const SECOND: u64 = 1_000_000_000;
 /// The most packets that a subscriber has queued.
 const MOST_QUEUED: u32 = 40;
 /// The class of the first subscriber, and those of the line and of the others.
-const FIRST: u16 = 16;
-const TOP: u16 = 1;
-const OTHERS: u16 = 2;
+const FIRST: u32 = 16;
+const TOP: u32 = 1;
+const OTHERS: u32 = 2;
 
 /// What a subscriber has and does. Rates are in kbit/s.
 #[derive(Clone, Copy, Debug)]
@@ -76,7 +76,7 @@ fn tree(subscribers: &[Subscriber], is_own: impl Fn(usize) -> bool) -> Node<Htb>
             let Subscriber {
                 least, most, turns, ..
             } = subscribers[number];
-            class(FIRST + number as u16, Some(TOP), least, most, turns)
+            class(FIRST + number as u32, Some(TOP), least, most, turns)
         });
     classes.extend(own);
     let inner = classes.iter().skip(1).map(|_| fifo(1000)).collect();
@@ -111,7 +111,7 @@ fn sharded(subscribers: &[Subscriber], workers: u16) -> Node<Sharded> {
         most: bytes(subscriber.most),
         leaves: vec![(minor, minor)],
     }));
-    let member = |minor: u16, least: u64, most: u64, turns: u32| Member {
+    let member = |minor: u32, least: u64, most: u64, turns: u32| Member {
         minor,
         terms: Terms {
             least,
@@ -130,7 +130,7 @@ fn sharded(subscribers: &[Subscriber], workers: u16) -> Node<Sharded> {
     };
     let division = Division::new(Side::Destination, classifier(), parts, &[], workers, None);
     let trees = (0..usize::from(workers)).map(|worker| -> Box<dyn Discipline> {
-        let is_own = |number: usize| division.worker(FIRST + number as u16) == worker;
+        let is_own = |number: usize| division.worker(FIRST + number as u32) == worker;
         Box::new(tree(subscribers, is_own))
     });
     let trees = trees.collect();
@@ -171,7 +171,7 @@ fn rates<A: Algorithm>(root: Node<A>, subscribers: &[Subscriber], until: u64) ->
                 }
                 owners.push(number);
                 queued[number] += 1;
-                driver.offer(in_class(FIRST + number as u16, LENGTH), Time::from_nanos(now));
+                driver.offer(in_class(FIRST + number as u32, LENGTH), Time::from_nanos(now));
             }
         }
         if let Some(cookie) = driver.next(Time::from_nanos(now)) {

@@ -12,7 +12,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-use super::terms::{CLASSES, Classes, Limited, Member};
+use super::terms::{Classes, Limited, Member};
 use crate::classify::{Classifier, Match, Prefix};
 use crate::flow::FlowKey;
 use crate::slot::Slot;
@@ -40,11 +40,11 @@ impl Side {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unit {
     /// Its number.
-    pub minor: u16,
+    pub minor: u32,
     /// What it never exceeds, bytes per second. It stands for the work that the unit makes.
     pub most: u64,
     /// The classes that packets can go to, those below it or itself, each with the member that it counts for.
-    pub leaves: Vec<(u16, u16)>,
+    pub leaves: Vec<(u32, u32)>,
 }
 
 /// A tree of classes, of which workers can have parts.
@@ -64,9 +64,9 @@ pub struct Division {
     side: Side,
     classifier: Classifier,
     units: Vec<Unit>,
-    /// The member of each leaf. 0 if there is no such leaf.
-    member_of: Box<[u16]>,
-    /// The worker of each unit and of each member.
+    /// The member of each leaf, by its number. 0 if there is no such leaf.
+    member_of: Box<[u32]>,
+    /// The worker of each unit and of each member, by its number.
     worker_of: Box<[u8]>,
     classes: Classes,
 }
@@ -81,18 +81,26 @@ impl Division {
         side: Side,
         classifier: Classifier,
         parts: Parts,
-        without_address: &[u16],
+        without_address: &[u32],
         workers: u16,
         before: Option<&Division>,
     ) -> Division {
-        let mut member_of = vec![0; CLASSES].into_boxed_slice();
-        for (leaf, member) in parts.units.iter().flat_map(|unit| &unit.leaves) {
-            member_of[usize::from(*leaf)] = *member;
+        let leaves = || parts.units.iter().flat_map(|unit| &unit.leaves);
+        let units = parts.units.iter().map(|unit| unit.minor);
+        let highest_leaf = leaves().map(|(leaf, _)| *leaf).max().unwrap_or(0);
+        let highest = leaves()
+            .map(|(_, member)| *member)
+            .chain(units)
+            .max()
+            .unwrap_or(0);
+        let mut member_of = vec![0; highest_leaf as usize + 1].into_boxed_slice();
+        for (leaf, member) in leaves() {
+            member_of[*leaf as usize] = *member;
         }
         let mut division = Division {
             side,
             classes: Classes::new(&parts.members, &parts.limited),
-            worker_of: vec![0; CLASSES].into_boxed_slice(),
+            worker_of: vec![0; highest as usize + 1].into_boxed_slice(),
             classifier,
             units: parts.units,
             member_of,
@@ -101,25 +109,25 @@ impl Division {
         division
     }
 
-    fn deal_out(&mut self, without_address: &[u16], workers: u16, before: Option<&Division>) {
+    fn deal_out(&mut self, without_address: &[u32], workers: u16, before: Option<&Division>) {
         let default = self.classifier.default;
-        let stays = |minor: u16| {
+        let stays = |minor: u32| {
             let before = before?;
             let is_known = before.units.binary_search_by_key(&minor, |unit| unit.minor);
-            is_known.ok().map(|_| before.worker_of[usize::from(minor)])
+            is_known.ok().map(|_| before.worker_of[minor as usize])
         };
         let mut loads = vec![0u128; usize::from(workers.max(1))];
         let mut open: Vec<&Unit> = Vec::new();
         for unit in &self.units {
             let is_of_first =
-                |(leaf, _): &(u16, u16)| Some(*leaf) == default || without_address.contains(leaf);
+                |(leaf, _): &(u32, u32)| Some(*leaf) == default || without_address.contains(leaf);
             let worker = match unit.leaves.iter().any(is_of_first) {
                 true => Some(0),
                 false => stays(unit.minor),
             };
             match worker {
                 Some(worker) => {
-                    self.worker_of[usize::from(unit.minor)] = worker;
+                    self.worker_of[unit.minor as usize] = worker;
                     loads[usize::from(worker)] += u128::from(unit.most);
                 }
                 None => open.push(unit),
@@ -130,13 +138,13 @@ impl Division {
             let worker = (0..loads.len())
                 .min_by_key(|worker| loads[*worker])
                 .expect("there is a worker");
-            self.worker_of[usize::from(unit.minor)] = worker as u8;
+            self.worker_of[unit.minor as usize] = worker as u8;
             loads[worker] += u128::from(unit.most);
         }
         for unit in &self.units {
-            let worker = self.worker_of[usize::from(unit.minor)];
+            let worker = self.worker_of[unit.minor as usize];
             for (_, member) in &unit.leaves {
-                self.worker_of[usize::from(*member)] = worker;
+                self.worker_of[*member as usize] = worker;
             }
         }
     }
@@ -159,8 +167,8 @@ impl Division {
     /// Returns the member that a packet counts for: the one of the leaf that it names, else of the first
     /// filter that matches, else of the default. 0 if it has none.
     #[inline]
-    pub fn member(&self, packet: &Slot, headers: Option<&FlowKey>) -> u16 {
-        let of = |leaf: u16| self.member_of[usize::from(leaf)];
+    pub fn member(&self, packet: &Slot, headers: Option<&FlowKey>) -> u32 {
+        let of = |leaf: u32| self.member_of.get(leaf as usize).copied().unwrap_or(0);
         if let Some(named) = self.classifier.explicit(packet.class).map(of)
             && named != 0
         {
@@ -172,22 +180,22 @@ impl Division {
 
     /// Returns the member that a packet with these headers counts for, if it names no leaf.
     #[inline]
-    pub fn member_of(&self, headers: &FlowKey) -> u16 {
+    pub fn member_of(&self, headers: &FlowKey) -> u32 {
         self.member(&Slot::EMPTY, Some(headers))
     }
 
     /// Returns the worker of a unit or a member. Worker 0 has packets that count for none.
     #[inline]
-    pub fn worker(&self, class: u16) -> usize {
-        self.worker_of[usize::from(class)].into()
+    pub fn worker(&self, class: u32) -> usize {
+        self.worker_of.get(class as usize).copied().unwrap_or(0).into()
     }
 
     /// Returns the prefixes of addresses, each with its worker.
     pub fn prefixes(&self) -> impl Iterator<Item = (Prefix, usize)> {
         self.classifier.filters.iter().filter_map(|filter| {
             let leaf = filter.outcome.class()?;
-            let worker = self.worker(self.member_of[usize::from(leaf)]);
-            Some((self.side.prefix(&filter.condition)?, worker))
+            let member = self.member_of.get(leaf as usize)?;
+            Some((self.side.prefix(&filter.condition)?, self.worker(*member)))
         })
     }
 }
@@ -203,7 +211,7 @@ mod tests {
     use crate::packet::{ClassId, Packet};
     use crate::pool::Pool;
 
-    fn unit(minor: u16, most: u64, leaves: &[u16]) -> Unit {
+    fn unit(minor: u32, most: u64, leaves: &[u32]) -> Unit {
         Unit {
             minor,
             most,
@@ -212,7 +220,7 @@ mod tests {
     }
 
     /// A filter for 10.0.LEAF.0/24.
-    fn filter(leaf: u16) -> Filter {
+    fn filter(leaf: u32) -> Filter {
         let prefix = Prefix::new([10, 0, leaf as u8, 0].into(), 24).unwrap();
         Filter {
             condition: Match {

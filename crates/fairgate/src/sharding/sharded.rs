@@ -185,7 +185,7 @@ impl Books {
     fn place(&self, id: PacketId, pool: &Pool) -> u32 {
         match &self.key {
             Key::Flows(_) => Account::place(self.hasher.flow(id, pool)),
-            Key::Classes(division) => division.member(&pool[id], pool.headers(id)).into(),
+            Key::Classes(division) => division.member(&pool[id], pool.headers(id)),
         }
     }
 
@@ -265,10 +265,9 @@ impl Sharded {
         self.balanced_at = self.balanced_at.max(now).max(Time::from_nanos(1));
     }
 
-    fn index_of(&self, minor: u16) -> Option<usize> {
-        usize::from(minor)
-            .checked_sub(1)
-            .filter(|&index| index < self.shards.len())
+    fn index_of(&self, minor: u32) -> Option<usize> {
+        let index = (minor as usize).checked_sub(1)?;
+        (index < self.shards.len()).then_some(index)
     }
 }
 
@@ -357,7 +356,7 @@ impl Algorithm for Sharded {
         }
     }
 
-    fn class_mut(&mut self, minor: u16) -> Option<&mut Box<dyn Discipline>> {
+    fn class_mut(&mut self, minor: u32) -> Option<&mut Box<dyn Discipline>> {
         let index = self.index_of(minor)?;
         let shard = &mut self.shards[index];
         // It may be changed, so it is asked again.

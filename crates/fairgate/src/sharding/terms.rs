@@ -13,9 +13,7 @@ pub(super) const FRACTION: u32 = 16;
 /// The largest number of kinds.
 pub const KINDS: usize = 16;
 /// The largest weight after scaling. Thousands of classes of this weight still give a level of many bits.
-const HEAVIEST: u64 = u16::MAX as u64;
-/// The number of classes that a tree can have.
-pub(super) const CLASSES: usize = 1 << 16;
+const HEAVIEST: u64 = u32::MAX as u64;
 
 /// What a class gets at a level: `weight * level`, with a guarantee and a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -99,22 +97,22 @@ pub(super) fn in_window(rate: u64, nanos: u64) -> u128 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Member {
     /// Its number.
-    pub minor: u16,
+    pub minor: u32,
     /// What it gets of the line.
     pub terms: Terms,
     /// The class above it, if that has a limit of its own.
-    pub above: Option<u16>,
+    pub above: Option<u32>,
 }
 
 /// A class above others that limits them together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limited {
     /// Its number.
-    pub minor: u16,
+    pub minor: u32,
     /// What all below it never exceed, bytes per second.
     pub most: u64,
     /// The class above it, if that has a limit of its own.
-    pub above: Option<u16>,
+    pub above: Option<u32>,
 }
 
 /// The classes of a tree as its shards count them: the kind of each, and what limits several together.
@@ -131,7 +129,7 @@ pub struct Classes {
 }
 
 /// The number of a group from 1 on, or 0 for none.
-pub(super) type Group = u16;
+pub(super) type Group = u32;
 
 impl Classes {
     /// Describes `members`, which are below the line or below classes of `limited`. Weights may have any
@@ -141,11 +139,11 @@ impl Classes {
     /// # Panics
     /// If a class is below one that is not in `limited`.
     pub fn new(members: &[Member], limited: &[Limited]) -> Classes {
-        let numbers: BTreeMap<u16, Group> = limited.iter().map(|class| class.minor).zip(1..).collect();
-        let group = |above: Option<u16>| above.map_or(0, |minor| numbers[&minor]);
-        let mut group_of = vec![0; CLASSES].into_boxed_slice();
+        let numbers: BTreeMap<u32, Group> = limited.iter().map(|class| class.minor).zip(1..).collect();
+        let group = |above: Option<u32>| above.map_or(0, |minor| numbers[&minor]);
+        let mut group_of = by_number(members);
         for member in members {
-            group_of[usize::from(member.minor)] = group(member.above);
+            group_of[member.minor as usize] = group(member.above);
         }
         let (terms, kind_of) = kinds(members);
         Classes {
@@ -164,8 +162,8 @@ impl Classes {
         &self.terms
     }
 
-    /// Returns the kind and the group of each class, by its number.
-    pub(super) fn places(&self) -> impl Iterator<Item = (u8, Group)> {
+    /// Returns the kind and the group of each class, by its number, up to the highest one.
+    pub(super) fn places(&self) -> impl ExactSizeIterator<Item = (u8, Group)> {
         self.kind_of.iter().copied().zip(self.group_of.iter().copied())
     }
 
@@ -174,6 +172,12 @@ impl Classes {
     pub(super) fn groups(&self) -> &[(u64, Group)] {
         &self.groups
     }
+}
+
+/// Returns a zero for each number up to the highest one of `members`.
+fn by_number<T: Copy + Default>(members: &[Member]) -> Box<[T]> {
+    let highest = members.iter().map(|member| member.minor).max().unwrap_or(0);
+    vec![T::default(); highest as usize + 1].into_boxed_slice()
 }
 
 /// Sorts classes into kinds. Returns the terms of each kind, and the kind of each class by its number.
@@ -189,7 +193,7 @@ fn kinds(members: &[Member]) -> (Vec<Terms>, Box<[u8]>) {
         };
         weight.max(1) as u32
     };
-    let mut alike: BTreeMap<(u128, Terms), Vec<u16>> = BTreeMap::new();
+    let mut alike: BTreeMap<(u128, Terms), Vec<u32>> = BTreeMap::new();
     for member in members {
         let terms = Terms {
             weight: scaled(member.terms.weight),
@@ -200,16 +204,16 @@ fn kinds(members: &[Member]) -> (Vec<Terms>, Box<[u8]>) {
             .or_default()
             .push(member.minor);
     }
-    let alike: Vec<(Terms, Vec<u16>)> = alike
+    let alike: Vec<(Terms, Vec<u32>)> = alike
         .into_iter()
         .map(|((_, terms), minors)| (terms, minors))
         .collect();
     let of_each = alike.len().div_ceil(KINDS).max(1);
-    let mut kind_of = vec![0; CLASSES].into_boxed_slice();
+    let mut kind_of = by_number(members);
     let mut all = Vec::with_capacity(KINDS);
     for group in alike.chunks(of_each) {
         for minor in group.iter().flat_map(|(_, minors)| minors) {
-            kind_of[usize::from(*minor)] = all.len() as u8;
+            kind_of[*minor as usize] = all.len() as u8;
         }
         all.push(mean(group));
     }
@@ -217,7 +221,7 @@ fn kinds(members: &[Member]) -> (Vec<Terms>, Box<[u8]>) {
 }
 
 /// Returns the mean terms of classes.
-fn mean(group: &[(Terms, Vec<u16>)]) -> Terms {
+fn mean(group: &[(Terms, Vec<u32>)]) -> Terms {
     let count: u128 = group.iter().map(|(_, minors)| minors.len() as u128).sum();
     let mean = |value: &dyn Fn(&Terms) -> u64| {
         let sum: u128 = group
@@ -255,7 +259,7 @@ mod tests {
         }
     }
 
-    fn member((minor, terms): (u16, Terms)) -> Member {
+    fn member((minor, terms): (u32, Terms)) -> Member {
         Member {
             minor,
             terms,
@@ -306,7 +310,7 @@ mod tests {
             prop_assert!((1..=KINDS).contains(&classes.terms().len()));
             let most: u128 = list.iter().map(|member| u128::from(member.terms.most)).sum();
             let counts = list.iter().fold([0; KINDS], |mut counts, member| {
-                counts[usize::from(classes.kind_of[usize::from(member.minor)])] += 1;
+                counts[usize::from(classes.kind_of[member.minor as usize])] += 1;
                 counts
             });
             let used: u128 = classes.terms().iter().zip(counts)

@@ -93,9 +93,7 @@ pub(super) struct SharedClass<M> {
     /// The parent's feed of rank 0. Not used if there is no parent.
     feed: RoundRobinIndex,
     /// The position among the children of the parent.
-    sibling: u16,
-    /// The position among the classes of its level.
-    in_row: u16,
+    sibling: u32,
     level: u8,
     mode: Mode,
     /// Bit r is set if an active leaf of rank r is below the class, or if the class is such a leaf.
@@ -109,20 +107,20 @@ pub(super) struct SharedClass<M> {
 struct Place {
     parent: ClassIndex,
     feed: RoundRobinIndex,
-    sibling: u16,
-    in_row: u16,
+    sibling: u32,
+    index: ClassIndex,
     level: u8,
 }
 
 impl<M> SharedClass<M> {
     /// Returns a copy: what it is connected to changes while it is read.
     #[inline]
-    fn place(&self) -> Place {
+    fn place(&self, index: ClassIndex) -> Place {
         Place {
             parent: self.parent,
             feed: self.feed,
             sibling: self.sibling,
-            in_row: self.in_row,
+            index,
             level: self.level,
         }
     }
@@ -214,16 +212,13 @@ impl<M: Meter> Borrowing<M> {
                 false => 0,
             })
         };
-        let mut in_rows = [0; LEVELS];
         let class = |(index, parts): (ClassIndex, ClassParts<M>)| {
-            let in_row = in_rows[usize::from(parts.level)];
-            in_rows[usize::from(parts.level)] += 1;
             let (parent, feed, sibling) = match tree.parent(index) {
                 None => (ClassIndex::NONE, RoundRobinIndex::new(0), 0),
                 Some(parent) => {
                     let siblings = tree.children(parent);
                     let sibling = siblings.partition_point(|&child| child < index);
-                    (parent, round_robins.first_feed(parent), sibling as u16)
+                    (parent, round_robins.first_feed(parent), sibling as u32)
                 }
             };
             SharedClass {
@@ -231,7 +226,6 @@ impl<M: Meter> Borrowing<M> {
                 parent,
                 feed,
                 sibling,
-                in_row,
                 level: parts.level,
                 mode: Mode::CanSend,
                 activity: 0,
@@ -355,12 +349,12 @@ impl<M: Meter> Borrowing<M> {
     }
 
     /// Returns the discipline of a leaf, for changes from outside.
-    pub(super) fn class_mut(&mut self, minor: u16) -> Option<&mut Box<dyn Discipline>> {
+    pub(super) fn class_mut(&mut self, minor: u32) -> Option<&mut Box<dyn Discipline>> {
         Some(self.inner.touch(self.tree.leaf(minor)?))
     }
 
     /// Handles that a leaf has a new discipline.
-    pub(super) fn class_replaced(&mut self, minor: u16) {
+    pub(super) fn class_replaced(&mut self, minor: u32) {
         let leaf = self.tree.checked_leaf(minor);
         self.inner.replaced(leaf);
         self.activate(leaf);
@@ -443,12 +437,10 @@ impl<M: Meter> Borrowing<M> {
     #[inline(always)]
     fn connect(&mut self, place: Place, mode: Mode, rank: Rank) {
         match mode {
-            Mode::CanSend => self
-                .round_robins
-                .add_to_row(place.level, rank, place.in_row.into()),
+            Mode::CanSend => self.round_robins.add_to_row(place.level, rank, place.index),
             Mode::MayBorrow if place.parent != ClassIndex::NONE => {
                 let feed = place.feed.of_rank(rank);
-                if self.round_robins.add_to_feed(feed, place.sibling.into()) {
+                if self.round_robins.add_to_feed(feed, place.sibling) {
                     self.becomes_active(place.parent, rank);
                 }
             }
@@ -460,12 +452,10 @@ impl<M: Meter> Borrowing<M> {
     #[inline(always)]
     fn disconnect(&mut self, place: Place, mode: Mode, rank: Rank) {
         match mode {
-            Mode::CanSend => self
-                .round_robins
-                .remove_from_row(place.level, rank, place.in_row.into()),
+            Mode::CanSend => self.round_robins.remove_from_row(place.level, rank, place.index),
             Mode::MayBorrow if place.parent != ClassIndex::NONE => {
                 let feed = place.feed.of_rank(rank);
-                if self.round_robins.remove_from_feed(feed, place.sibling.into()) {
+                if self.round_robins.remove_from_feed(feed, place.sibling) {
                     self.becomes_idle(place.parent, rank);
                 }
             }
@@ -478,7 +468,7 @@ impl<M: Meter> Borrowing<M> {
     fn becomes_active(&mut self, index: ClassIndex, rank: Rank) {
         let class = &mut self.classes[index.index()];
         class.activity |= rank.bit();
-        let (place, mode) = (class.place(), class.mode);
+        let (place, mode) = (class.place(index), class.mode);
         self.connect(place, mode, rank);
     }
 
@@ -487,7 +477,7 @@ impl<M: Meter> Borrowing<M> {
     fn becomes_idle(&mut self, index: ClassIndex, rank: Rank) {
         let class = &mut self.classes[index.index()];
         class.activity &= !rank.bit();
-        let (place, mode) = (class.place(), class.mode);
+        let (place, mode) = (class.place(index), class.mode);
         self.disconnect(place, mode, rank);
     }
 
@@ -495,7 +485,7 @@ impl<M: Meter> Borrowing<M> {
     #[inline(always)]
     fn reconnect(&mut self, index: ClassIndex, before: Mode) {
         let class = &self.classes[index.index()];
-        let (place, mode, activity) = (class.place(), class.mode, class.activity);
+        let (place, mode, activity) = (class.place(index), class.mode, class.activity);
         let Some(first) = Rank::in_set(activity).next() else {
             return;
         };
@@ -512,7 +502,7 @@ impl<M: Meter> Borrowing<M> {
     #[inline(never)]
     fn reconnect_others(&mut self, index: ClassIndex, before: Mode, ranks: u8) {
         let class = &self.classes[index.index()];
-        let (place, mode) = (class.place(), class.mode);
+        let (place, mode) = (class.place(index), class.mode);
         for rank in Rank::in_set(ranks) {
             self.disconnect(place, before, rank);
             self.connect(place, mode, rank);

@@ -80,7 +80,7 @@ impl Leaves {
         old: (&mut Leaves, &ClassTree),
         tree: &ClassTree,
         templates: &Templates,
-        kept: &[u16],
+        kept: &[u32],
         unclassified: &mut PacketQueue,
         pool: &mut Pool,
     ) {

@@ -21,6 +21,7 @@ mod shapes;
 #[cfg(test)]
 mod succession_tests;
 
+use crate::packet::LAST_CLASS;
 use crate::registry::{Lens, PARENT, Parameter, Unit};
 
 /// The parameter of a class that names the class above it.
@@ -28,7 +29,7 @@ const fn parent<S>(field: Lens<S>) -> Parameter<S> {
     Parameter::new(
         PARENT,
         Unit::Count("class"),
-        1..=0xffff,
+        1..=LAST_CLASS as u64,
         "The class above this one. A class without one is at the top.",
         field,
     )

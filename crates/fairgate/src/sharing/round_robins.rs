@@ -15,8 +15,8 @@ use super::tree::LEVELS;
 /// The position after the last number. The next turn is that of the first member.
 const END: u32 = u32::MAX;
 
-/// A round robin in the order of numbers. In a row the number is a class's position among the classes of its
-/// level, in a feed its position among its siblings.
+/// A round robin in the order of numbers. In a row the number is a class's index, counted from the first
+/// class of the level, in a feed its position among its siblings.
 #[derive(Debug)]
 struct RoundRobin {
     members: OrderedSet,
@@ -90,7 +90,7 @@ pub(super) struct Turn {
 pub(super) struct RoundRobins {
     /// The rows by level and rank, then the feeds by inner class and rank.
     round_robins: Vec<RoundRobin>,
-    /// What is below each class: by class, then by level and position in it, then by inner class and child.
+    /// What is below each class: by class, then by inner class and child.
     below: Vec<Below>,
     /// Bit r of a level's byte is set if its row of rank r has members.
     occupied: u64,
@@ -105,15 +105,15 @@ impl RoundRobins {
     /// leaf.
     pub(super) fn new(levels: &[u8], priorities: impl Iterator<Item = u8>, tree: &ClassTree) -> RoundRobins {
         let priorities = priorities.fold(0u8, |used, priority| used | 1 << priority);
-        let of_level = |level: u8| (0..levels.len()).filter(move |&index| levels[index] == level);
         let mut round_robins = Vec::new();
         let mut end = levels.len();
         for level in 0..LEVELS as u8 {
-            let size = of_level(level).count();
-            round_robins.extend(bits(priorities).map(|_| RoundRobin::new(size, end)));
-            end += size;
+            let first = levels.iter().position(|other| *other == level).unwrap_or(0);
+            let last = levels.iter().rposition(|other| *other == level);
+            let size = last.map_or(0, |last| last + 1 - first);
+            round_robins.extend(bits(priorities).map(|_| RoundRobin::new(size, first)));
         }
-        let mut below = Vec::with_capacity(end + levels.len());
+        let mut below = Vec::with_capacity(2 * levels.len());
         let mut leaves = 0;
         for class in tree.classes() {
             let children = tree.children(class).len();
@@ -125,9 +125,6 @@ impl RoundRobins {
                 below.push(Below::Leaf(LeafIndex::new(leaves)));
                 leaves += 1;
             }
-        }
-        for index in (0..LEVELS as u8).flat_map(of_level) {
-            below.push(below[index]);
         }
         for &child in tree.classes().flat_map(|class| tree.children(class)) {
             below.push(below[child.index()]);
@@ -184,17 +181,19 @@ impl RoundRobins {
 
     /// Adds a class to a row.
     #[inline]
-    pub(super) fn add_to_row(&mut self, level: u8, rank: Rank, number: u32) {
+    pub(super) fn add_to_row(&mut self, level: u8, rank: Rank, class: ClassIndex) {
         self.occupied |= 1 << (8 * u32::from(level) + rank.number());
         let row = self.row(level, rank);
-        self.round_robins[row.index()].members.insert(number);
+        let row = &mut self.round_robins[row.index()];
+        row.members.insert(class.number() - row.below);
     }
 
     /// Removes a class from a row. If it was its turn, the turn is the next class's.
     #[inline]
-    pub(super) fn remove_from_row(&mut self, level: u8, rank: Rank, number: u32) {
+    pub(super) fn remove_from_row(&mut self, level: u8, rank: Rank, class: ClassIndex) {
         let row = self.row(level, rank);
         let row = &mut self.round_robins[row.index()];
+        let number = class.number() - row.below;
         row.members.remove(number);
         if row.position == number {
             row.advance();
@@ -290,23 +289,25 @@ impl RoundRobins {
     }
 
     /// Takes over the positions of `old`, the round robins before a change of classes. `inner_classes` has
-    /// the old and new index of each inner class that is kept. `in_row` and `in_feed` return the new number
-    /// for an old one. If the class no longer exists, they return the number that it would have.
+    /// the old and new index of each inner class that is kept. `in_row` returns the new index of a class for
+    /// an old one, and `in_feed` the new number. If the class no longer exists, they return those that it
+    /// would have.
     pub(super) fn follow(
         &mut self,
         old: &RoundRobins,
         inner_classes: impl Iterator<Item = (ClassIndex, ClassIndex)>,
-        in_row: impl Fn(u8, u32) -> u32,
+        in_row: impl Fn(u32) -> u32,
         in_feed: impl Fn(ClassIndex, u32) -> u32,
     ) {
         let ranks = |priority: u32| (old.rank(priority as u8), self.rank(priority as u8));
         let shared: Vec<(Rank, Rank)> = bits(self.priorities & old.priorities).map(ranks).collect();
         for level in 0..LEVELS as u8 {
             for &(before, after) in &shared {
-                let position = old.round_robins[old.row(level, before).index()].position;
-                if position != END {
+                let old = &old.round_robins[old.row(level, before).index()];
+                if old.position != END {
                     let row = self.row(level, after);
-                    self.round_robins[row.index()].continue_at(in_row(level, position));
+                    let row = &mut self.round_robins[row.index()];
+                    row.continue_at(in_row(old.below + old.position).saturating_sub(row.below));
                 }
             }
         }

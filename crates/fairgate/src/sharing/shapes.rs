@@ -14,11 +14,11 @@ use crate::sharing::{cbq, hfsc, htb};
 use crate::testing::fifo;
 
 /// Each class with its parent, by ascending number.
-pub(super) type Shape = Vec<(u16, Option<u16>)>;
+pub(super) type Shape = Vec<(u32, Option<u32>)>;
 
 /// Trees of some of the classes 1 to 9. The parent of a class has a lower number.
 pub(super) fn shapes() -> impl Strategy<Value = Shape> {
-    vec((any::<bool>(), 0u16..9), 9).prop_map(|drawn| {
+    vec((any::<bool>(), 0u32..9), 9).prop_map(|drawn| {
         let mut shape: Shape = vec![(1, None)];
         for (minor, (is_there, parent)) in (2..).zip(drawn) {
             let parent = Some(parent).filter(|parent| shape.iter().any(|(minor, _)| minor == parent));
@@ -31,13 +31,13 @@ pub(super) fn shapes() -> impl Strategy<Value = Shape> {
 }
 
 /// Returns a class and the classes above it.
-pub(super) fn path(shape: &Shape, minor: u16) -> Vec<u16> {
-    let parent = |minor: &u16| shape.iter().find(|class| class.0 == *minor)?.1;
+pub(super) fn path(shape: &Shape, minor: u32) -> Vec<u32> {
+    let parent = |minor: &u32| shape.iter().find(|class| class.0 == *minor)?.1;
     let classes = core::iter::successors(Some(minor), parent);
     classes.filter(|&minor| minor > 0).collect()
 }
 
-fn rate(shape: &Shape, minor: u16) -> Rate {
+fn rate(shape: &Shape, minor: u32) -> Rate {
     Rate::from_bits_per_second(8_000_000 >> path(shape, minor).len()).unwrap()
 }
 
@@ -49,7 +49,7 @@ fn by_name() -> Classifier {
 }
 
 pub(super) fn of_htb(shape: &Shape) -> htb::Config {
-    let class = |&(minor, parent): &(u16, Option<u16>)| htb::ClassConfig {
+    let class = |&(minor, parent): &(u32, Option<u32>)| htb::ClassConfig {
         ceil: Some(Rate::mbit(6)),
         ..htb::ClassConfig::of_rate(minor, parent, rate(shape, minor))
     };
@@ -62,7 +62,7 @@ pub(super) fn of_htb(shape: &Shape) -> htb::Config {
 
 pub(super) fn of_cbq(shape: &Shape) -> cbq::Config {
     let class =
-        |&(minor, parent): &(u16, Option<u16>)| cbq::ClassConfig::of_rate(minor, parent, rate(shape, minor));
+        |&(minor, parent): &(u32, Option<u32>)| cbq::ClassConfig::of_rate(minor, parent, rate(shape, minor));
     cbq::Config {
         classifier: by_name(),
         classes: shape.iter().map(class).collect(),
@@ -71,7 +71,7 @@ pub(super) fn of_cbq(shape: &Shape) -> cbq::Config {
 }
 
 pub(super) fn of_hfsc(shape: &Shape) -> hfsc::Config {
-    let class = |&(minor, parent): &(u16, Option<u16>)| hfsc::ClassConfig {
+    let class = |&(minor, parent): &(u32, Option<u32>)| hfsc::ClassConfig {
         ul: Some(hfsc::ServiceCurve::linear(6_000_000)),
         ..hfsc::ClassConfig::of_rate(minor, parent, rate(shape, minor))
     };
@@ -83,7 +83,7 @@ pub(super) fn of_hfsc(shape: &Shape) -> hfsc::Config {
 }
 
 pub(super) fn fifos(shape: &Shape) -> Vec<Box<dyn Discipline>> {
-    let is_leaf = |minor: u16| shape.iter().all(|class| class.1 != Some(minor));
+    let is_leaf = |minor: u32| shape.iter().all(|class| class.1 != Some(minor));
     let leaves = shape.iter().filter(|class| is_leaf(class.0));
     leaves.map(|_| fifo(1000)).collect()
 }

@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     /// Returns the statistics and variables of each class.
-    fn shown<A: Algorithm>(root: &Node<A>) -> BTreeMap<u16, (Count, BTreeMap<&'static str, Variable>)> {
+    fn shown<A: Algorithm>(root: &Node<A>) -> BTreeMap<u32, (Count, BTreeMap<&'static str, Variable>)> {
         let mut shown = BTreeMap::new();
         root.visit_class_states(&mut |class| {
             let variables = class.variables.iter().copied().collect();
@@ -196,7 +196,7 @@ mod tests {
         shown
     }
 
-    fn sent_by_leaves<A: Algorithm>(root: &Node<A>) -> BTreeMap<u16, u64> {
+    fn sent_by_leaves<A: Algorithm>(root: &Node<A>) -> BTreeMap<u32, u64> {
         let mut sent = BTreeMap::new();
         root.visit_classes(&mut |class| {
             sent.insert(class.minor, class.discipline.statistics().dequeued.packets);
@@ -212,7 +212,7 @@ mod tests {
         steps: Vec<(u8, prop::sample::Index, u32)>,
     ) {
         let mut driver = Driver::new(root);
-        let mut model: BTreeMap<u16, Count> = shape.iter().map(|class| (class.0, Count::default())).collect();
+        let mut model: BTreeMap<u32, Count> = shape.iter().map(|class| (class.0, Count::default())).collect();
         let (mut all, mut lengths, mut now) = (0, Vec::new(), Time::ZERO);
         for (step, index, number) in steps {
             let minor = index.get(&shape).0;
@@ -243,8 +243,8 @@ mod tests {
                         continue;
                     }
                     // One class lends, the classes below it borrow.
-                    let increased = |name: &str| -> Vec<u16> {
-                        let has_increased = |minor: &u16| after[minor].1[name] != before[minor].1[name];
+                    let increased = |name: &str| -> Vec<u32> {
+                        let has_increased = |minor: &u32| after[minor].1[name] != before[minor].1[name];
                         path.iter().copied().filter(has_increased).collect()
                     };
                     let (lent, borrowed) = (increased("lent_packets"), increased("borrowed_packets"));
@@ -254,7 +254,7 @@ mod tests {
                 9 => {
                     shape.clone_from(index.get(shapes));
                     driver.reconfigure(config(&shape), now);
-                    let kept = |&(minor, _): &(u16, Option<u16>)| {
+                    let kept = |&(minor, _): &(u32, Option<u32>)| {
                         (minor, model.get(&minor).copied().unwrap_or_default())
                     };
                     model = shape.iter().map(kept).collect();
@@ -265,7 +265,7 @@ mod tests {
                     }
                 }
             }
-            let sent: BTreeMap<u16, Count> = shown(&driver.root)
+            let sent: BTreeMap<u32, Count> = shown(&driver.root)
                 .into_iter()
                 .map(|(minor, (sent, _))| (minor, sent))
                 .collect();
@@ -297,7 +297,7 @@ mod tests {
             now += 10_000_000;
             driver.next(now);
         }
-        let expected: BTreeMap<u16, Count> = shown(&driver.root)
+        let expected: BTreeMap<u32, Count> = shown(&driver.root)
             .into_iter()
             .map(|(minor, (sent, _))| (minor, sent))
             .collect();

@@ -22,7 +22,7 @@ type Build<A> = fn(<A as Algorithm>::Config, Vec<Box<dyn Discipline>>) -> Result
 /// All that can be seen of a tree.
 type Shown = (
     Vec<(&'static str, Variable)>,
-    BTreeMap<u16, (Count, Vec<(&'static str, Variable)>)>,
+    BTreeMap<u32, (Count, Vec<(&'static str, Variable)>)>,
     String,
 );
 
@@ -74,7 +74,7 @@ fn check<A: Algorithm>(
                     shape.iter().any(|class| class.0 == minor)
                         && shape.iter().all(|class| class.1 != Some(minor))
                 };
-                let kept = |&minor: &u16| is_leaf(before, minor) && is_leaf(shape, minor);
+                let kept = |&minor: &u32| is_leaf(before, minor) && is_leaf(shape, minor);
                 let mut next = build(wanted.clone(), fifos(shape)).expect("a valid tree");
                 if number.is_multiple_of(2) {
                     next.prepare_to_take_over(&running);

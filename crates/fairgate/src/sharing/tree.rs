@@ -15,7 +15,7 @@ pub(super) const LEVELS: usize = 8;
 /// others are leaves.
 #[derive(Debug)]
 pub(super) struct ClassTree {
-    minors: Vec<u16>,
+    minors: Vec<u32>,
     parents: Vec<Option<ClassIndex>>,
     /// The children of all classes: those of one class together, in the order of their numbers.
     children: Vec<ClassIndex>,
@@ -37,12 +37,12 @@ impl ClassTree {
     /// Fails if the numbers do not ascend, if a parent does not exist, if classes are their own ancestors, or
     /// if there are more levels.
     pub(super) fn new(
-        classes: impl Iterator<Item = (u16, Option<u16>)>,
+        classes: impl Iterator<Item = (u32, Option<u32>)>,
         levels: u8,
     ) -> Result<ClassTree, ConfigError> {
-        let (minors, parents): (Vec<u16>, Vec<Option<u16>>) = classes.unzip();
+        let (minors, parents): (Vec<u32>, Vec<Option<u32>>) = classes.unzip();
         let class_map = ClassMap::new(minors.iter().copied())?;
-        let parent_of = |(&minor, parent): (&u16, Option<u16>)| {
+        let parent_of = |(&minor, parent): (&u32, Option<u32>)| {
             let Some(parent) = parent else { return Ok(None) };
             match class_map.index(parent) {
                 Some(index) => Ok(Some(ClassIndex::new(index))),
@@ -104,17 +104,17 @@ impl ClassTree {
     }
 
     /// Returns the number of a class.
-    pub(super) fn minor(&self, class: ClassIndex) -> u16 {
+    pub(super) fn minor(&self, class: ClassIndex) -> u32 {
         self.minors[class.index()]
     }
 
     /// Returns the index of class `minor`.
-    pub(super) fn index(&self, minor: u16) -> Option<ClassIndex> {
+    pub(super) fn index(&self, minor: u32) -> Option<ClassIndex> {
         self.class_map.index(minor).map(ClassIndex::new)
     }
 
     /// Returns the number of classes whose numbers are below `minor`.
-    pub(super) fn count_below(&self, minor: u16) -> usize {
+    pub(super) fn count_below(&self, minor: u32) -> usize {
         self.minors.partition_point(|&other| other < minor)
     }
 
@@ -158,12 +158,12 @@ impl ClassTree {
 
     /// Returns the index of leaf `minor` among the leaves.
     #[inline]
-    pub(super) fn leaf(&self, minor: u16) -> Option<LeafIndex> {
+    pub(super) fn leaf(&self, minor: u32) -> Option<LeafIndex> {
         self.leaf_map.index(minor).map(LeafIndex::new)
     }
 
     /// Returns the index of a leaf that is known to exist.
-    pub(super) fn checked_leaf(&self, minor: u16) -> LeafIndex {
+    pub(super) fn checked_leaf(&self, minor: u32) -> LeafIndex {
         LeafIndex::new(self.leaf_map.checked_index(minor))
     }
 
@@ -220,7 +220,7 @@ impl ClassTree {
     #[inline]
     pub(super) fn filtered(
         &self,
-        mut at: Option<u16>,
+        mut at: Option<u32>,
         classifier: &mut Classifier,
         id: PacketId,
         now: Time,
@@ -240,7 +240,7 @@ impl ClassTree {
     }
 
     /// Whether class `minor` has fewer levels below it than the class `at`.
-    fn is_below(&self, minor: u16, at: Option<u16>) -> bool {
+    fn is_below(&self, minor: u32, at: Option<u32>) -> bool {
         let height = |minor| {
             self.class_map
                 .index(minor)
@@ -270,7 +270,7 @@ impl ClassTree {
     /// Checks that a filter leads down: from the discipline or an inner class to a leaf, or to an inner class
     /// with filters.
     fn check_filter(&self, filter: &Filter, classifier: &Classifier) -> Result<(), ConfigError> {
-        let height = |minor: u16| {
+        let height = |minor: u32| {
             self.class_map
                 .index(minor)
                 .map(|class| self.height(ClassIndex::new(class)))
@@ -310,13 +310,13 @@ impl ClassTree {
     }
 }
 
-fn not_a_leaf(parameter: &'static str, minor: u16, remedy: &str) -> ConfigError {
+fn not_a_leaf(parameter: &'static str, minor: u32, remedy: &str) -> ConfigError {
     let rule = "a leaf, and this class has classes below it";
     ConfigError::conflict(parameter, minor, rule, remedy)
 }
 
 /// Returns the number of classes above each class.
-fn depths(minors: &[u16], parents: &[Option<ClassIndex>], levels: u8) -> Result<Vec<u8>, ConfigError> {
+fn depths(minors: &[u32], parents: &[Option<ClassIndex>], levels: u8) -> Result<Vec<u8>, ConfigError> {
     let parent_conflict = |class: ClassIndex, rule: &str, remedy: &str| {
         let parent = parents[class.index()].expect("only a class with a parent can be in a wrong position");
         ConfigError::class_conflict(
@@ -403,12 +403,12 @@ mod tests {
     use super::*;
     use crate::classify::Outcome;
 
-    fn tree(classes: &[(u16, Option<u16>)]) -> Result<ClassTree, ConfigError> {
+    fn tree(classes: &[(u32, Option<u32>)]) -> Result<ClassTree, ConfigError> {
         ClassTree::new(classes.iter().copied(), 4)
     }
 
     /// Returns the class and the parameter that are rejected.
-    fn rejected(classes: &[(u16, Option<u16>)]) -> (u16, &'static str) {
+    fn rejected(classes: &[(u32, Option<u32>)]) -> (u32, &'static str) {
         match tree(classes).expect_err("the tree is wrong") {
             ConfigError::Conflict(refusal) => {
                 let class = refusal.path.class.expect("the error names a class");

@@ -438,9 +438,9 @@ mod tests {
     /// With round robin a heavy flow's packet would wait for one packet of each light flow.
     #[test]
     fn a_heavy_flow_does_not_wait_for_many_light_flows() {
-        for light in [10, 100, 500u16] {
-            let mut weights = vec![1; light.into()];
-            weights.push(light.into());
+        for light in [10, 100, 500u32] {
+            let mut weights = vec![1; light as usize];
+            weights.push(light);
             let mut driver = frr(&weights, 0);
             let heavy = light + 1;
             for flow in (1..=light).chain(1..=light) {
@@ -531,7 +531,7 @@ mod tests {
                 for flow in arriving {
                     let length = *lengths.next().unwrap();
                     offered.push((flow, length));
-                    driver.offer(in_class(flow as u16 + 1, length), Time::ZERO);
+                    driver.offer(in_class(flow as u32 + 1, length), Time::ZERO);
                 }
                 let (flow, length) = offered[driver.next(Time::ZERO).unwrap() as usize];
                 next = flow;
@@ -558,7 +558,7 @@ mod tests {
             for (arrives, flow, length) in operations {
                 let [left, right] = &mut drivers;
                 if arrives {
-                    let packet = in_class((flow % weights.len()) as u16 + 1, length);
+                    let packet = in_class((flow % weights.len()) as u32 + 1, length);
                     prop_assert_eq!(left.offer(packet, Time::ZERO), right.offer(packet, Time::ZERO));
                 } else {
                     prop_assert_eq!(left.next(Time::ZERO), right.next(Time::ZERO));

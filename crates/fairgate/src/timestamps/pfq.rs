@@ -486,7 +486,7 @@ mod tests {
             let mut number = 0;
             for operation in operations {
                 if let Some((flow, length)) = operation {
-                    driver.offer(in_class(flow as u16 + 1, length), Time::ZERO);
+                    driver.offer(in_class(flow as u32 + 1, length), Time::ZERO);
                     paper.arrive(number, flow, length, weights[flow]);
                     number += 1;
                 } else {
@@ -508,13 +508,13 @@ mod tests {
                 let longest = (0..4).max_by_key(|&of| queued.iter().filter(|packet| packet.0 == of).count());
                 if queued.len() < 6 {
                     drivers.iter_mut().for_each(|driver| {
-                        driver.offer(in_class(flow as u16 + 1, length), Time::ZERO);
+                        driver.offer(in_class(flow as u32 + 1, length), Time::ZERO);
                     });
                     queued.push((flow, length));
                 } else {
                     // One more packet of the longest flow, which then loses this packet.
                     let flow = longest.unwrap();
-                    drivers[0].offer(in_class(flow as u16 + 1, length), Time::ZERO);
+                    drivers[0].offer(in_class(flow as u32 + 1, length), Time::ZERO);
                     prop_assert_eq!(drivers[0].returned.len(), 1);
                     for _ in 0..3 {
                         let lengths = drivers.each_mut().map(|driver| {

@@ -89,7 +89,7 @@ proptest! {
             for flow in arriving {
                 let length = *lengths.next().unwrap();
                 offered.push((flow, length));
-                driver.offer(in_class(flow as u16 + 1, length), Time::ZERO);
+                driver.offer(in_class(flow as u32 + 1, length), Time::ZERO);
             }
             let (flow, length) = offered[driver.next(Time::ZERO).unwrap() as usize];
             next = flow;

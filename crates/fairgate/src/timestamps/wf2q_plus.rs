@@ -427,8 +427,8 @@ mod tests {
             driver.offer(in_class(flow, 1000), Time::ZERO);
         }
         let order = driver.drain(Time::ZERO);
-        let order: Vec<u16> = order.iter().map(|&cookie| flows[cookie as usize]).collect();
-        let expected: Vec<u16> = (2..10).flat_map(|flow| [1, flow]).chain([1]).collect();
+        let order: Vec<u32> = order.iter().map(|&cookie| flows[cookie as usize]).collect();
+        let expected: Vec<u32> = (2..10).flat_map(|flow| [1, flow]).chain([1]).collect();
         // The second-last packet of the burst and the packet of the last flow have the same finish time.
         // Either may go first.
         assert_eq!(order[..14], expected[..14]);
@@ -484,7 +484,7 @@ mod tests {
             for operation in operations {
                 if let Some((index, length)) = operation {
                     offered.push(index);
-                    driver.offer(in_class(index as u16 + 1, length), Time::ZERO);
+                    driver.offer(in_class(index as u32 + 1, length), Time::ZERO);
                     let flow = &mut flows[index];
                     flow.queue.push_back(length);
                     if flow.queue.len() == 1 {
@@ -562,7 +562,7 @@ mod tests {
                 if let Some(flow) = arriving {
                     let length = longest[flow].saturating_sub(size * (size % 2)).max(40);
                     offered.push((flow, length));
-                    driver.offer(in_class(flow as u16 + 1, length), Time::ZERO);
+                    driver.offer(in_class(flow as u32 + 1, length), Time::ZERO);
                     queued[flow] += 1;
                     if queued[flow] == 1 {
                         least[flow] = behind[flow];
@@ -599,7 +599,7 @@ mod tests {
             for operation in operations {
                 let [plain, wrapping] = drivers.each_mut().map(|driver| match operation {
                     Some((flow, length)) => {
-                        driver.offer(in_class(flow as u16 + 1, length), Time::ZERO);
+                        driver.offer(in_class(flow as u32 + 1, length), Time::ZERO);
                         None
                     }
                     None => driver.next(Time::ZERO),

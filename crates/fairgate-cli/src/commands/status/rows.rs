@@ -120,10 +120,10 @@ impl Rows {
 struct Below<'s> {
     network: Network<'s>,
     sums: Vec<Sum>,
-    classes: BTreeMap<u16, Class<'s>>,
-    before: BTreeMap<u16, Class<'s>>,
+    classes: BTreeMap<u32, Class<'s>>,
+    before: BTreeMap<u32, Class<'s>>,
     /// The index of the node above, and the class.
-    below: BTreeMap<Option<usize>, Vec<u16>>,
+    below: BTreeMap<Option<usize>, Vec<u32>>,
 }
 
 /// What is below a node.
@@ -162,7 +162,7 @@ impl<'s> Below<'s> {
                 sums[index].add(class, known);
             }
         }
-        let mut below: BTreeMap<Option<usize>, Vec<u16>> = BTreeMap::new();
+        let mut below: BTreeMap<Option<usize>, Vec<u32>> = BTreeMap::new();
         for (number, class) in &classes {
             let of_discipline = class.node.and_then(|node| node.node);
             let above = of_discipline.or_else(|| class.state.and_then(|state| state.node));
@@ -232,8 +232,8 @@ impl<'s> Below<'s> {
 }
 
 /// Returns the classes of a discipline by their numbers.
-fn classes(node: &NodeStatus) -> BTreeMap<u16, Class<'_>> {
-    let mut classes: BTreeMap<u16, Class<'_>> = BTreeMap::new();
+fn classes(node: &NodeStatus) -> BTreeMap<u32, Class<'_>> {
+    let mut classes: BTreeMap<u32, Class<'_>> = BTreeMap::new();
     for below in &node.classes {
         classes.entry(below.class.unwrap_or_default()).or_default().node = Some(below);
     }
@@ -294,7 +294,7 @@ mod tests {
     /// A line (1) with a site (16) with an access point (17), each with a subscriber; unknown addresses (2).
     fn tree() -> NodeStatus {
         let mut root = status("htb");
-        let class = |number: u16, name: &str, node: u16, is_subscriber: bool| {
+        let class = |number: u32, name: &str, node: u32, is_subscriber: bool| {
             let mut class = status("fq_codel");
             class.class = Some(number);
             class.name = Some(name.to_owned());
@@ -315,7 +315,7 @@ mod tests {
             class(18, "Anna", 16, true),
             class(19, "Ben", 17, true),
         ];
-        let node = |class: u16, name: &str, node: Option<u16>| ClassStatus {
+        let node = |class: u32, name: &str, node: Option<u32>| ClassStatus {
             class,
             name: Some(name.to_owned()),
             node,

@@ -204,7 +204,7 @@ type Found<'s> = (
 fn found<'s>(root: &'s NodeStatus, key: &str) -> Found<'s> {
     let (mut node, mut class, mut rate) = (Some(root), None, None);
     for step in key.split('/').filter(|step| !step.is_empty()) {
-        let (Some(above), Ok(minor)) = (node, step.parse::<u16>()) else {
+        let (Some(above), Ok(minor)) = (node, step.parse::<u32>()) else {
             return (None, None, None);
         };
         class = above.class_states.iter().find(|state| state.class == minor);

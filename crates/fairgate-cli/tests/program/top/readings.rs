@@ -132,7 +132,7 @@ pub(crate) fn interval(number: u64) -> Event {
     })
 }
 
-fn below(class: u16, mut node: NodeStatus) -> NodeStatus {
+fn below(class: u32, mut node: NodeStatus) -> NodeStatus {
     node.class = Some(class);
     let sent = CountStatus {
         packets: 1_000_000,

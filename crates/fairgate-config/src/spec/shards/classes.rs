@@ -18,29 +18,29 @@ use crate::error::Problem;
 
 /// A class of a tree, whatever its discipline.
 struct Class {
-    minor: u16,
-    parent: Option<u16>,
+    minor: u32,
+    parent: Option<u32>,
     terms: Terms,
 }
 
 /// The shape of a tree.
 struct Shape {
-    classes: BTreeMap<u16, Class>,
+    classes: BTreeMap<u32, Class>,
     /// The classes that have others below them.
-    inner: BTreeSet<u16>,
+    inner: BTreeSet<u32>,
     /// The class at the top.
-    line: u16,
+    line: u32,
 }
 
 impl Shape {
     /// Returns a class and those above it, up to the class right below the line.
-    fn path(&self, minor: u16) -> impl Iterator<Item = u16> {
-        let above = |minor: &u16| self.classes[minor].parent;
+    fn path(&self, minor: u32) -> impl Iterator<Item = u32> {
+        let above = |minor: &u32| self.classes[minor].parent;
         std::iter::successors(Some(minor), above).take_while(|minor| *minor != self.line)
     }
 
     /// Returns the class right below the line that a class belongs to.
-    fn unit(&self, minor: u16) -> Option<u16> {
+    fn unit(&self, minor: u32) -> Option<u32> {
         self.path(minor).last()
     }
 
@@ -78,24 +78,24 @@ impl Spec {
     /// Returns the tree of one worker: the line, the worker's classes, and the default class, which takes
     /// what comes to the worker by mistake.
     pub(super) fn part(&self, division: &Division, worker: usize) -> Spec {
-        let parents: BTreeMap<u16, Option<u16>> = self
+        let parents: BTreeMap<u32, Option<u32>> = self
             .classes()
             .iter()
             .map(|class| (class.minor, class.parent()))
             .collect();
-        let path = |minor: u16| std::iter::successors(Some(minor), |minor| parents[minor]);
-        let is_own = |minor: u16| {
+        let path = |minor: u32| std::iter::successors(Some(minor), |minor| parents[minor]);
+        let is_own = |minor: u32| {
             // The last one is the line, the one before it a unit.
-            let path: Vec<u16> = path(minor).collect();
+            let path: Vec<u32> = path(minor).collect();
             path.len() < 2 || division.worker(path[path.len() - 2]) == worker
         };
-        let mut kept: BTreeSet<u16> = parents.keys().copied().filter(|minor| is_own(*minor)).collect();
+        let mut kept: BTreeSet<u32> = parents.keys().copied().filter(|minor| is_own(*minor)).collect();
         kept.extend(self.settings.classifier.default.into_iter().flat_map(path));
         self.with_classes(&kept)
     }
 
     /// Returns this tree without all classes but `kept`, and without filters that lead to others.
-    fn with_classes(&self, kept: &BTreeSet<u16>) -> Spec {
+    fn with_classes(&self, kept: &BTreeSet<u32>) -> Spec {
         let mut part = self.clone();
         let trees = self
             .classes_and_trees()
@@ -124,7 +124,7 @@ impl Spec {
                 most: in_bytes(class.most().bits_per_second()),
             },
         }))?;
-        let of = |minor: u16| config.classes.iter().find(|class| class.minor == minor);
+        let of = |minor: u32| config.classes.iter().find(|class| class.minor == minor);
         let line = of(shape.line).expect("the line is a class");
         for class in &config.classes {
             if class.link_layer != line.link_layer {
@@ -233,7 +233,7 @@ impl Spec {
 
     /// Checks that the tree has one class at the top, and others below it.
     fn shape(&self, classes: impl Iterator<Item = Class>) -> Result<Shape, Box<Problem>> {
-        let classes: BTreeMap<u16, Class> = classes.map(|class| (class.minor, class)).collect();
+        let classes: BTreeMap<u32, Class> = classes.map(|class| (class.minor, class)).collect();
         if let Some(class) = self
             .settings
             .classes
@@ -247,12 +247,12 @@ impl Spec {
                 "write a class for each, or use cake with shard_by = \"left\" or \"right\"",
             ));
         }
-        let tops: Vec<u16> = classes
+        let tops: Vec<u32> = classes
             .values()
             .filter(|class| class.parent.is_none())
             .map(|class| class.minor)
             .collect();
-        let inner: BTreeSet<u16> = classes.values().filter_map(|class| class.parent).collect();
+        let inner: BTreeSet<u32> = classes.values().filter_map(|class| class.parent).collect();
         let line = match tops[..] {
             [line] if inner.contains(&line) => line,
             _ => {
@@ -287,8 +287,8 @@ impl Spec {
 
     /// Checks that filters choose leaves by one address, the same in all filters, or by the EtherType of
     /// frames without such addresses. Returns which address, and the leaves of the latter.
-    fn side_of_filters(&self, shape: &Shape) -> Result<(Side, Vec<u16>), Box<Problem>> {
-        let is_leaf = |minor: u16| shape.classes.contains_key(&minor) && !shape.inner.contains(&minor);
+    fn side_of_filters(&self, shape: &Shape) -> Result<(Side, Vec<u32>), Box<Problem>> {
+        let is_leaf = |minor: u32| shape.classes.contains_key(&minor) && !shape.inner.contains(&minor);
         let (without_address, filters): (Vec<Filter>, Vec<Filter>) = self
             .settings
             .classifier
@@ -318,7 +318,7 @@ impl Spec {
         };
         let all = |side: Side| {
             let pairs = filters.iter().map(|filter| only(side, filter));
-            pairs.collect::<Option<Vec<(Prefix, u16)>>>()
+            pairs.collect::<Option<Vec<(Prefix, u32)>>>()
         };
         let found = [Side::Destination, Side::Source]
             .into_iter()
@@ -355,7 +355,7 @@ impl Spec {
     /// Returns a problem at a class.
     fn refused_class(
         &self,
-        (minor, parameter): (u16, &str),
+        (minor, parameter): (u32, &str),
         message: &str,
         rule: &str,
         remedy: &str,
@@ -371,22 +371,22 @@ impl Spec {
 
 /// Returns two prefixes of which the second one is within the first and leads elsewhere, but is tried later:
 /// the kernel would choose the longer one. Pairs are in the order of `filters`.
-fn hidden(filters: &[Filter], pairs: &[(Prefix, u16)]) -> Option<(Prefix, Prefix)> {
+fn hidden(filters: &[Filter], pairs: &[(Prefix, u32)]) -> Option<(Prefix, Prefix)> {
     let mut tried: Vec<(u16, usize)> = filters.iter().map(|filter| filter.preference).zip(0..).collect();
     tried.sort_unstable();
-    let mut sorted: Vec<(Prefix, u16, usize)> = tried
+    let mut sorted: Vec<(Prefix, u32, usize)> = tried
         .into_iter()
         .enumerate()
         .map(|(rank, (_, place))| (pairs[place].0, pairs[place].1, rank))
         .collect();
     sorted.sort_by_key(|(prefix, _, rank)| (prefix.address(), prefix.length(), *rank));
     // The prefixes that contain the one that is looked at, the longest one last.
-    let mut around: Vec<(Prefix, u16, usize)> = Vec::new();
+    let mut around: Vec<(Prefix, u32, usize)> = Vec::new();
     for (prefix, leaf, rank) in sorted {
         while around.last().is_some_and(|(outer, ..)| !outer.covers(&prefix)) {
             around.pop();
         }
-        let hides = |(_, other, before): &&(Prefix, u16, usize)| *before < rank && *other != leaf;
+        let hides = |(_, other, before): &&(Prefix, u32, usize)| *before < rank && *other != leaf;
         if let Some((outer, ..)) = around.iter().find(hides) {
             return Some((*outer, prefix));
         }
@@ -397,7 +397,7 @@ fn hidden(filters: &[Filter], pairs: &[(Prefix, u16)]) -> Option<(Prefix, Prefix
 
 /// Returns the leaf of a filter that matches frames by their EtherType only, and no frame with an address.
 /// Worker 0 gets these frames.
-fn leaf_without_address(filter: &Filter) -> Option<u16> {
+fn leaf_without_address(filter: &Filter) -> Option<u32> {
     let ethertype = filter.condition.ethertype?;
     let plain = Filter {
         preference: filter.preference,
@@ -418,7 +418,7 @@ fn leaf_without_address(filter: &Filter) -> Option<u16> {
 /// In htb leaves take turns, also those of nodes.
 fn parts_by_leaf(shape: &Shape) -> Parts {
     let nodes = shape.inner.iter().filter(|minor| **minor != shape.line);
-    let above = |minor: u16| shape.classes[&minor].parent.filter(|above| *above != shape.line);
+    let above = |minor: u32| shape.classes[&minor].parent.filter(|above| *above != shape.line);
     Parts {
         units: units(shape, |leaf| leaf),
         members: shape
@@ -441,7 +441,7 @@ fn parts_by_leaf(shape: &Shape) -> Parts {
 
 /// In hfsc the classes right below the line share it, each with all that is below it.
 fn parts_by_unit(shape: &Shape) -> Parts {
-    let mut guaranteed: BTreeMap<u16, u64> = BTreeMap::new();
+    let mut guaranteed: BTreeMap<u32, u64> = BTreeMap::new();
     for leaf in shape.leaves() {
         let unit = shape.unit(leaf.minor).unwrap_or(leaf.minor);
         *guaranteed.entry(unit).or_default() += leaf.terms.least;
@@ -462,9 +462,9 @@ fn parts_by_unit(shape: &Shape) -> Parts {
 }
 
 /// Returns the classes right below the line. `member` returns what a leaf counts for.
-fn units(shape: &Shape, member: impl Fn(u16) -> u16) -> Vec<Unit> {
+fn units(shape: &Shape, member: impl Fn(u32) -> u32) -> Vec<Unit> {
     let line = shape.classes[&shape.line].terms.most;
-    let mut units: BTreeMap<u16, Unit> = BTreeMap::new();
+    let mut units: BTreeMap<u32, Unit> = BTreeMap::new();
     for leaf in shape.leaves() {
         let minor = shape.unit(leaf.minor).unwrap_or(leaf.minor);
         let unit = units.entry(minor).or_insert_with(|| Unit {

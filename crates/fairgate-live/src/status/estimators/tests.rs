@@ -28,14 +28,14 @@ impl Tree {
     }
 
     /// Sends packets of this length through a class of the root.
-    fn send(&mut self, class: u16, length: u32, count: usize) {
+    fn send(&mut self, class: u32, length: u32, count: usize) {
         self.send_of(class, [10, 0, 0, 1], length, count);
     }
 
-    fn send_of(&mut self, class: u16, host: [u8; 4], length: u32, count: usize) {
+    fn send_of(&mut self, class: u32, host: [u8; 4], length: u32, count: usize) {
         for _ in 0..count {
             let packet = Packet {
-                class: ClassId::new(1, class),
+                class: ClassId::new(1, class as u16),
                 ..Packet::of_length(length)
             };
             let key = FlowKey::of(host.into(), [192, 0, 2, 1].into(), 17, 1, 2);
@@ -63,7 +63,7 @@ impl Tree {
 }
 
 /// What the estimators say, by path; `true` for classes.
-fn said(estimators: &Estimators) -> BTreeMap<(Vec<u16>, bool), (u64, u64)> {
+fn said(estimators: &Estimators) -> BTreeMap<(Vec<u32>, bool), (u64, u64)> {
     let mut said = BTreeMap::new();
     estimators.rates().visit(|path, is_class, rate| {
         said.insert((path.to_vec(), is_class), (rate.bytes, rate.packets));
@@ -177,14 +177,14 @@ proptest! {
         tree.look(&mut estimators, Time::ZERO);
         let mut bytes = vec![0; 151];
         for (class, length) in sent {
-            tree.send(class as u16 + 1, length, 1);
+            tree.send(class as u32 + 1, length, 1);
             bytes[class + 1] += u64::from(length);
         }
         tree.look(&mut estimators, Time::from_millis(250));
         let said = said(&estimators);
         // A sample counts one half: 4 * bytes / 2 per second.
         for (minor, bytes) in bytes.iter().enumerate().skip(1) {
-            prop_assert_eq!(said[&(vec![minor as u16], true)].0, bytes * 2);
+            prop_assert_eq!(said[&(vec![minor as u32], true)].0, bytes * 2);
         }
         prop_assert_eq!(said[&(vec![1000], true)].0, bytes.iter().sum::<u64>() * 2);
     }
@@ -319,7 +319,7 @@ fn workers_are_added_up() {
         tree.look(&mut estimators, Time::ZERO);
         tree.send(0, 800, worker);
         tree.look(&mut estimators, Time::ZERO + SECOND);
-        rates.include(estimators.rates().of_worker(worker as u16));
+        rates.include(estimators.rates().of_worker(worker as u32));
     }
     let mut said = Vec::new();
     rates.visit(|path, is_class, rate| said.push((path.to_vec(), is_class, rate.bytes)));

@@ -277,7 +277,7 @@ fn busiest(direction: &DirectionHistory, tier: usize, count: usize, limit: usize
     leaves.sort_by(|(_, one), (_, other)| other.total_cmp(one));
     leaves.truncate(limit);
     let numbers =
-        |class: &str| -> Vec<u16> { class.split('/').filter_map(|part| part.parse().ok()).collect() };
+        |class: &str| -> Vec<u32> { class.split('/').filter_map(|part| part.parse().ok()).collect() };
     leaves.sort_by_key(|(class, _)| numbers(class));
     std::iter::once(ROOT)
         .chain(leaves.into_iter().map(|(class, _)| class))

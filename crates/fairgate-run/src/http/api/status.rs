@@ -208,7 +208,7 @@ fn find_class(direction: DirectionStatus, path: String) -> Result<ClassDocument,
         Problem::new(Kind::NotFound, detail)
     };
     let numbers = path.split('/').map(str::parse);
-    let numbers: Vec<u16> = numbers.collect::<Result<_, _>>().map_err(|_| {
+    let numbers: Vec<u32> = numbers.collect::<Result<_, _>>().map_err(|_| {
         let detail = "`path` is not made of the numbers of classes, as `20/3`";
         Problem::new(Kind::Malformed, detail)
     })?;

@@ -91,7 +91,7 @@ impl Played {
     /// Sets the time, and what each class of the first direction has counted since the start: packets of 125
     /// bytes, each of which waited for 4 ms. A tenth of them was dropped besides. The first class has others
     /// below it. Class 2 belongs to a subscriber.
-    fn set(&self, at_s: f64, classes: &[(u16, u64)]) {
+    fn set(&self, at_s: f64, classes: &[(u32, u64)]) {
         let mut status = self.status.lock().unwrap();
         status.uptime_s = at_s;
         let root = &mut status.directions[0].tree;
@@ -135,7 +135,7 @@ impl Played {
     fn rows(&self) -> Vec<ClassInterval> {
         let status = self.status.lock().unwrap();
         let direction = &status.directions[0];
-        let row = |class: &NodeStatus, number: u16| ClassInterval {
+        let row = |class: &NodeStatus, number: u32| ClassInterval {
             from: direction.from.clone(),
             class: class.class.map(|number| number.to_string()).unwrap_or_default(),
             discipline: class.discipline.clone(),
@@ -304,7 +304,7 @@ fn the_next_run_goes_on_with_the_history() {
     let (next, stage) = played();
     stage.recall(&kept).unwrap();
     // Class 2 is another one, and the subscriber has class 4. No packet has come to class 3 yet.
-    let go_on = |second: u64, classes: &[(u16, u64)]| {
+    let go_on = |second: u64, classes: &[(u32, u64)]| {
         next.set(second as f64, classes);
         for class in &mut next.status.lock().unwrap().directions[0].tree.classes {
             class.subscriber = (class.class == Some(4)).then(|| SubscriberName {
@@ -372,7 +372,7 @@ fn the_next_run_goes_on_with_the_history() {
 fn every_class_has_a_history_in_long_steps() {
     let (run, stage) = played();
     // A hundred classes that send alike: the first 64 have short steps.
-    let all = |second: u64, times: u64| -> Vec<(u16, u64)> {
+    let all = |second: u64, times: u64| -> Vec<(u32, u64)> {
         (1..=100)
             .map(|class| (class, 10 * second * if class == 90 { times } else { 1 }))
             .collect()
@@ -388,7 +388,7 @@ fn every_class_has_a_history_in_long_steps() {
             .map(|rate| rate.as_f64().map(|rate| (rate / 100.0).round() as i64))
             .collect()
     };
-    let day = |stage: &Stage, class: u16| {
+    let day = |stage: &Stage, class: u32| {
         json(
             stage,
             &format!("/v1/history?from=left&class={class}&seconds=86400"),
@@ -579,7 +579,7 @@ fn percentiles_cost_nothing_when_nobody_looks() {
 fn the_number_of_classes_is_bounded() {
     let (run, stage) = played();
     // From the fifth second on, class 400 sends a hundred times as much as another one.
-    let many = |second: u64| -> Vec<(u16, u64)> {
+    let many = |second: u64| -> Vec<(u32, u64)> {
         let packets = |class| match class {
             400 => 10 * second + 1000 * second.saturating_sub(5),
             _ => 10 * second,

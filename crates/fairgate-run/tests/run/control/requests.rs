@@ -112,7 +112,7 @@ fn what_is_not_there_is_a_problem() {
         ("/v1/status/left/class?path=10/2/1", 404, "not-found"),
         ("/v1/status/left/class?path=", 400, "malformed"),
         ("/v1/status/left/class?path=a", 400, "malformed"),
-        ("/v1/status/left/class?path=65536", 400, "malformed"),
+        ("/v1/status/left/class?path=4294967296", 400, "malformed"),
         ("/v1/status/left/class", 400, "malformed"),
         ("/v1/status/%ff", 400, "malformed"),
         ("/v1/status?used=maybe", 400, "malformed"),

@@ -175,11 +175,11 @@ fn classes_are_called_as_in_its_files() {
     let subscribers = read(DEVICES, NETWORK).unwrap();
     let class = |name: &str| subscribers.numbers().of_node(name);
     for side in [DOWN, UP] {
-        let names: BTreeMap<u16, ClassName> = subscribers.names(side).collect();
+        let names: BTreeMap<u32, ClassName> = subscribers.names(side).collect();
         let tree = &subscribers.trees()[side];
-        let classes: Vec<u16> = tree.classes().iter().map(|class| class.minor).collect();
+        let classes: Vec<u32> = tree.classes().iter().map(|class| class.minor).collect();
         assert!(classes.iter().all(|class| names.contains_key(class)), "{names:?}");
-        let of = |class: Option<u16>| &names[&class.unwrap()];
+        let of = |class: Option<u32>| &names[&class.unwrap()];
         let ap = of(class("AP_9"));
         assert_eq!((ap.name.as_str(), ap.node), ("AP_9", class("PoP_5")));
         assert_eq!(ap.limit_bps, [120_500_000, 60_000_000][side]);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use fairgate::flow::FlowKey;
-use fairgate::{Packet, Pool};
+use fairgate::{Link, Next, Packet, Pool, Time};
 use fairgate_config::{ParameterInfo, ShardBy, Spec, Value, Workers};
 use fairgate_run::subscribers::{DOWN, Settings, Subscribers, UP};
 use proptest::prelude::*;
@@ -56,7 +56,7 @@ fn read(shaper: usize, list: &str, before: Option<&Subscribers>) -> Subscribers 
 }
 
 /// Returns the class that the filters of a tree choose for a packet.
-fn class_of(tree: &Spec, source: IpAddr, destination: IpAddr) -> Option<u16> {
+fn class_of(tree: &Spec, source: IpAddr, destination: IpAddr) -> Option<u32> {
     let bits = |address: IpAddr| match address {
         IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
         IpAddr::V6(address) => address.octets(),
@@ -73,7 +73,7 @@ fn class_of(tree: &Spec, source: IpAddr, destination: IpAddr) -> Option<u16> {
 }
 
 /// Returns the settings and the trees of all classes by their numbers.
-fn classes(tree: &Spec) -> BTreeMap<u16, String> {
+fn classes(tree: &Spec) -> BTreeMap<u32, String> {
     let shown = |class: fairgate_config::ClassSpec<'_>| {
         let held = class.tree.map(ToString::to_string);
         (class.minor, format!("{:?} {held:?}", class.parameters))
@@ -182,7 +182,7 @@ proptest! {
 /// other with has a class of its own, which a flood of unknown addresses can't fill.
 #[test]
 fn neighbours_find_each_other_in_a_class_of_their_own() {
-    const NEIGHBOURS: Option<u16> = Some(3);
+    const NEIGHBOURS: Option<u32> = Some(3);
     for shaper in 0..3 {
         let subscribers = read(
             shaper,
@@ -226,7 +226,7 @@ fn workers_can_divide_the_subscribers() {
                 by: ShardBy::Class,
             };
             let sharded = tree.sharded(workers).unwrap();
-            let classes = [0, 1].map(|worker| -> Vec<u16> {
+            let classes = [0, 1].map(|worker| -> Vec<u32> {
                 let classes = sharded.part(worker).classes();
                 classes.iter().map(|class| class.minor).collect()
             });
@@ -239,6 +239,52 @@ fn workers_can_divide_the_subscribers() {
             );
         }
     }
+}
+
+/// Linux names 65,535 classes. A list may have more: packets reach the last one, also with several workers.
+#[test]
+fn more_subscribers_than_linux_has_class_numbers() {
+    const COUNT: u32 = 70_000;
+    let address = |number: u32| IpAddr::V4((0x0a00_0000 + number).into());
+    let rows = (0..COUNT).map(|number| format!("{number},{},home\n", address(number)));
+    let list: String = std::iter::once("id,prefixes,plan\n".to_owned())
+        .chain(rows)
+        .collect();
+    let subscribers = read(0, &list, None);
+    let [down, _] = subscribers.trees();
+    let last = subscribers.numbers().of_subscriber("69999");
+    assert!(last > Some(0xffff), "{last:?}");
+    assert_eq!(
+        class_of(down, "203.0.113.1".parse().unwrap(), address(COUNT - 1)),
+        last
+    );
+    let workers = Workers {
+        count: 2,
+        by: ShardBy::Class,
+    };
+    let sharded = down.sharded(workers).unwrap();
+    let holds_it = |worker| {
+        let part = sharded.part(worker);
+        part.classes().iter().any(|class| Some(class.minor) == last)
+    };
+    assert!(holds_it(0) != holds_it(1), "one worker has it");
+    let mut link: Link<u32> = Link::new(down.build(1).unwrap(), 10);
+    for number in [0, COUNT - 1] {
+        let key = FlowKey::of([203, 0, 113, 1].into(), address(number), 17, 53, 53);
+        link.enqueue((Packet::of_length(1000), key), number, Time::ZERO)
+            .unwrap();
+    }
+    let mut sent_by = BTreeMap::new();
+    while let Next::Packet(departure) = link.dequeue(Time::from_secs(1)) {
+        sent_by.insert(departure.payload, departure.slot.length);
+    }
+    assert_eq!(sent_by, BTreeMap::from([(0, 1000), (COUNT - 1, 1000)]));
+    let mut sent = 0;
+    link.root().visit_classes(&mut |class| {
+        let is_last = Some(class.minor) == last;
+        sent += u64::from(is_last) * class.discipline.statistics().dequeued.packets;
+    });
+    assert_eq!(sent, 1, "through the class of the last one");
 }
 
 #[test]
@@ -269,16 +315,16 @@ fn more_subscribers_than_classes_are_refused() {
     let list = |count: usize| "id,prefixes,plan\n".to_owned() + &(0..count).map(row).collect::<String>();
     let refused = |name: &str, list: &str| super::mistakes(super::read(name, list, None));
     let found = refused("list.csv", &(list(most + 1) + "\"not closed"));
-    let words = "there are more than 65520 subscribers and nodes, but 65520 classes";
-    assert_eq!(found, [format!("list.csv:65522:1: {words}")]);
+    let words = "there are more than 262128 subscribers and nodes, but 262128 classes";
+    assert_eq!(found, [format!("list.csv:262130:1: {words}")]);
     let object = |number: usize| {
         let address = address(number);
         format!(r#"{{"id": {number}, "prefixes": ["{address}"], "plan": "home"}}"#)
     };
     let objects: Vec<String> = (0..=most).map(object).collect();
     let found = refused("list.json", &format!("[\n{},\n nonsense", objects.join(",\n")));
-    let words = "a list or an object has more than 65520 values";
-    assert_eq!(found, [format!("list.json:65522:1: {words}")]);
+    let words = "a list or an object has more than 262128 values";
+    assert_eq!(found, [format!("list.json:262130:1: {words}")]);
     // The last ones are in a second file.
     let settings = super::settings("file = \"lists\"");
     let texts = [
@@ -289,7 +335,7 @@ fn more_subscribers_than_classes_are_refused() {
     let found = super::mistakes(super::read_with(settings, &[texts[0].clone(), names], None));
     assert_eq!(
         found,
-        ["b.csv:2:1: there are more than 65520 subscribers and nodes, but 65520 classes"]
+        ["b.csv:2:1: there are more than 262128 subscribers and nodes, but 262128 classes"]
     );
 }
 

@@ -40,11 +40,11 @@ fn mistakes_are_reported_with_location_and_remedy() {
         "0xffff",
     );
     at(
-        &with("mask dst-ip 0xffffffff buckets 4096"),
+        &with("mask dst-ip 0xffffffff buckets 16384"),
         1,
         57,
-        "class numbers end at 65535, but 65536 hosts need the numbers from 2 on",
-        "buckets 4095",
+        "class numbers end at 262143, but 262144 hosts need the numbers from 2 on",
+        "buckets 16383",
     );
     at(
         "pipe 1 config bw 1Mbit/s\nsched 1 config type prio\nqueue 1 config sched 1 mask proto 0xff",

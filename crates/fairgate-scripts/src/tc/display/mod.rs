@@ -14,6 +14,6 @@ pub(super) use detail::{bucket, bytes, in_cells, link_layer, packets, plain, rat
 pub use running::Row;
 pub(super) use running::{Running, aligned, row};
 pub(super) use seen::{Seen, value};
-pub use shown::{Hosts, Shown};
+pub use shown::{Hosts, Id, Shown};
 pub use state::State;
 pub use tree::{ClassState, EstimatedRate, TreeState};

@@ -15,7 +15,7 @@ pub(in crate::tc) struct Seen<'s> {
     /// The discipline's `Config`, made when it is needed first: that of a tree has all its classes.
     config: OnceCell<Box<dyn Any + Send>>,
     /// The places of the classes in the `Config`, by their numbers.
-    places: OnceCell<BTreeMap<u16, usize>>,
+    places: OnceCell<BTreeMap<u32, usize>>,
 }
 
 impl<'s> Seen<'s> {
@@ -67,7 +67,7 @@ impl<'s> Seen<'s> {
         Detail::new(word, plain(self.classes().len() as u64))
     }
 
-    pub(in crate::tc) fn default_class(&self) -> Option<u16> {
+    pub(in crate::tc) fn default_class(&self) -> Option<u32> {
         self.spec.classifier().default
     }
 
@@ -83,8 +83,8 @@ impl<'s> Seen<'s> {
     pub(in crate::tc) fn class_of<'c, C>(
         &self,
         classes: &'c [C],
-        minor: u16,
-        number: fn(&C) -> u16,
+        minor: u32,
+        number: fn(&C) -> u32,
     ) -> Option<&'c C> {
         let places = self.places.get_or_init(|| {
             let numbers = classes.iter().map(number);

@@ -1,10 +1,38 @@
 //! A qdisc or a class with its options, as tc shows it.
 
+use std::fmt;
 use std::ops::RangeInclusive;
 
 use fairgate::ClassId;
 
 use super::{Detail, State};
+
+/// A qdisc or a class as tc writes it: `1:` or `1:a`. Fairgate has class numbers above ffff, too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Id {
+    /// The handle of the qdisc.
+    pub handle: u16,
+    /// The number of the class, or 0 for the qdisc.
+    pub class: u32,
+}
+
+impl From<ClassId> for Id {
+    fn from(id: ClassId) -> Id {
+        Id {
+            handle: id.major(),
+            class: id.minor().into(),
+        }
+    }
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.class {
+            0 => write!(f, "{:x}:", self.handle),
+            class => write!(f, "{:x}:{class:x}", self.handle),
+        }
+    }
+}
 
 /// A qdisc, or a class.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,10 +41,10 @@ pub struct Shown {
     pub kind: &'static str,
     /// Whether it is a class.
     pub is_class: bool,
-    /// The handle of a qdisc, with minor number 0, or the class.
-    pub id: ClassId,
+    /// What it is called.
+    pub id: Id,
     /// The parent. `None` for the root, and for classes that the kernel shows as children of the root.
-    pub parent: Option<ClassId>,
+    pub parent: Option<Id>,
     /// The handle of the qdisc in a class, if the class has no classes below it.
     pub leaf: Option<u16>,
     /// Options in tc's order, including those for `-d`.
@@ -24,7 +52,7 @@ pub struct Shown {
     /// Whether its rate is estimated.
     pub has_estimator: bool,
     /// The class numbers on the path from the root.
-    pub path: Vec<u16>,
+    pub path: Vec<u32>,
     /// Set if the path leads through a class for hosts, or ends there.
     pub hosts: Option<Hosts>,
 }
@@ -35,7 +63,7 @@ pub struct Hosts {
     /// The length of the path up to the class, including it.
     pub depth: usize,
     /// The numbers of the classes.
-    pub classes: RangeInclusive<u16>,
+    pub classes: RangeInclusive<u32>,
 }
 
 impl Shown {

@@ -14,13 +14,13 @@ pub struct TreeState {
     /// The host that has the class with this discipline, if classes are assigned to hosts.
     pub host: Option<String>,
     /// The disciplines in its classes, by class number.
-    pub children: BTreeMap<u16, TreeState>,
+    pub children: BTreeMap<u32, TreeState>,
     /// What the discipline itself knows about its classes, by class number.
-    pub classes: BTreeMap<u16, ClassState>,
+    pub classes: BTreeMap<u32, ClassState>,
     /// The rate of the discipline, if it has an estimator.
     pub rate: Option<EstimatedRate>,
     /// The rates of the classes that have estimators, by class number.
-    pub class_rates: BTreeMap<u16, EstimatedRate>,
+    pub class_rates: BTreeMap<u32, EstimatedRate>,
 }
 
 /// What an estimator says.
@@ -75,7 +75,7 @@ impl TreeState {
     }
 
     /// Returns the rate of the discipline at the end of a path of classes, or of the class there.
-    pub(in crate::tc) fn rate(&self, path: &[u16], is_class: bool) -> Option<EstimatedRate> {
+    pub(in crate::tc) fn rate(&self, path: &[u32], is_class: bool) -> Option<EstimatedRate> {
         match (is_class, path.split_last()) {
             (true, Some((minor, above))) => self.at(above)?.class_rates.get(minor).copied(),
             (true, None) => None,
@@ -84,13 +84,13 @@ impl TreeState {
     }
 
     /// Returns the discipline at the end of a path of classes.
-    pub(in crate::tc) fn at(&self, path: &[u16]) -> Option<&TreeState> {
+    pub(in crate::tc) fn at(&self, path: &[u32]) -> Option<&TreeState> {
         path.iter().try_fold(self, |node, minor| node.children.get(minor))
     }
 
     /// Returns the state of the class at the end of a path: what its discipline knows about it, or else the
     /// state of the child that it holds.
-    pub(in crate::tc) fn class(&self, path: &[u16]) -> Option<State> {
+    pub(in crate::tc) fn class(&self, path: &[u32]) -> Option<State> {
         let Some((minor, above)) = path.split_last() else {
             return Some(self.state.clone());
         };

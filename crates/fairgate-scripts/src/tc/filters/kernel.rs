@@ -11,7 +11,7 @@ use crate::tc::{Device, Script};
 const RECORDED: &str = include_str!("kernel_u32.txt");
 
 /// The default class.
-const DEFAULT: u16 = 0x99;
+const DEFAULT: u32 = 0x99;
 
 /// The classes of the recording, each with a fifo.
 fn script(filters: &[&str]) -> String {
@@ -27,7 +27,7 @@ fn script(filters: &[&str]) -> String {
 }
 
 /// Returns the class of each packet.
-fn classes(script: &str, packets: &BTreeMap<&str, Vec<u8>>) -> Result<BTreeMap<String, u16>, FileError> {
+fn classes(script: &str, packets: &BTreeMap<&str, Vec<u8>>) -> Result<BTreeMap<String, u32>, FileError> {
     let spec = Script::parse("kernel.tc", script, Device::default())?.spec()?;
     let mut root = spec.build(1).expect("the tree can be built");
     let mut pool = Pool::with_capacity(1);
@@ -58,10 +58,10 @@ fn classes(script: &str, packets: &BTreeMap<&str, Vec<u8>>) -> Result<BTreeMap<S
 }
 
 /// Reads `name:class` in hexadecimal.
-fn outcomes(text: &str) -> impl Iterator<Item = (String, u16)> {
+fn outcomes(text: &str) -> impl Iterator<Item = (String, u32)> {
     text.split_whitespace().map(|outcome| {
         let (name, class) = outcome.split_once(':').expect("a name and a class");
-        (name.to_owned(), u16::from_str_radix(class, 16).unwrap_or(0))
+        (name.to_owned(), u32::from_str_radix(class, 16).unwrap_or(0))
     })
 }
 
@@ -86,7 +86,7 @@ fn u32_filters_select_what_linux_selects() {
             continue;
         }
         let found = found.unwrap_or_else(|error| panic!("{case}: {:?}", error.problems()));
-        let mut expected: BTreeMap<String, u16> =
+        let mut expected: BTreeMap<String, u32> =
             packets.keys().map(|name| ((*name).to_owned(), DEFAULT)).collect();
         expected.extend(lines("=>").flat_map(outcomes));
         expected.extend(here.into_iter().flat_map(outcomes));

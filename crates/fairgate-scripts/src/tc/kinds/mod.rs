@@ -13,7 +13,7 @@ pub(super) mod timed;
 mod transmit_queues;
 
 use super::Device;
-use super::display::{Amount, Detail, Row, Running, Seen, When};
+use super::display::{Amount, Detail, Id, Row, Running, Seen, When};
 use crate::script::Word;
 use crate::script::notes::Notes;
 use std::ops::Range;
@@ -297,7 +297,7 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// Returns what the kernel says about classes of this tree when they are added.
-pub(super) fn remarks(spec: &Spec) -> Vec<(ClassId, String)> {
+pub(super) fn remarks(spec: &Spec) -> Vec<(Id, String)> {
     let within = spec.classes().into_iter().filter_map(|class| class.tree);
     sharing::remarks(spec)
         .into_iter()

@@ -1,8 +1,8 @@
 //! Link sharing.
 
+use fairgate::LinkLayer;
 use fairgate::sharing::hfsc::{self, ServiceCurve};
 use fairgate::sharing::htb;
-use fairgate::{ClassId, LinkLayer};
 use fairgate_config::language::Given;
 use fairgate_config::{Spec, units};
 use std::cmp::Ordering;
@@ -12,7 +12,7 @@ use super::{
     Amount, Children, ClassSpec, Kind, LINK_LAYER, Look, OfClass, PLAIN, Reads, Seen, none, option, same,
     show,
 };
-use crate::tc::display::{Detail, When, bucket, in_cells, link_layer, plain, row, size};
+use crate::tc::display::{Detail, Id, When, bucket, in_cells, link_layer, plain, row, size};
 use crate::tc::sharing::take;
 
 pub(super) const HTB: Kind = Kind {
@@ -184,7 +184,7 @@ fn settle_class_of_hfsc(class: &mut OfClass<'_>) {
 }
 
 /// Returns what the kernel says about the quanta of the leaves of an htb (`htb_change_class`).
-pub(super) fn remarks(spec: &Spec) -> Vec<(ClassId, String)> {
+pub(super) fn remarks(spec: &Spec) -> Vec<(Id, String)> {
     let config = match spec.discipline() {
         "htb" => spec
             .config()
@@ -195,7 +195,7 @@ pub(super) fn remarks(spec: &Spec) -> Vec<(ClassId, String)> {
     let Some(config) = config else {
         return Vec::new();
     };
-    let is_leaf = |minor: u16| config.classes.iter().all(|other| other.parent != Some(minor));
+    let is_leaf = |minor: u32| config.classes.iter().all(|other| other.parent != Some(minor));
     let remark = |class: &htb::ClassConfig| {
         let used = class.quantum(config.r2q);
         let by_rate = class.rate.bits_per_second() / 8 / u64::from(config.r2q);
@@ -204,7 +204,10 @@ pub(super) fn remarks(spec: &Spec) -> Vec<(ClassId, String)> {
             Ordering::Equal => return None,
             Ordering::Greater => "big",
         };
-        let id = ClassId::new(config.classifier.handle, class.minor);
+        let id = Id {
+            handle: config.classifier.handle,
+            class: class.minor,
+        };
         let text = format!(
             "the quantum of class {id} is {how}: its rate divided by r2q is {by_rate} bytes, but as in \
              Linux it is {used}; set `quantum`, or change `r2q`"

@@ -2,13 +2,12 @@
 
 use std::fmt::Write;
 
-use fairgate::ClassId;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::json::as_map;
 use crate::tc::amount::rate as rate_text;
-use crate::tc::display::{Amount, Detail, EstimatedRate, Shown, State, TreeState};
+use crate::tc::display::{Amount, Detail, EstimatedRate, Id, Shown, State, TreeState};
 
 /// A qdisc or a class. Its JSON form has tc's keys for a qdisc, in tc's order.
 #[derive(Clone, Debug, Serialize)]
@@ -90,16 +89,16 @@ impl Line {
         let Some(holder) = above.split_last().and_then(|(_, path)| tree.at(path)) else {
             return Vec::new();
         };
-        let of_host = |(minor, class): (&u16, &TreeState)| {
+        let of_host = |(number, class): (&u32, &TreeState)| {
             let found = class.at(below).map(|node| node.state.clone());
             let rate = match (shown.is_class, below.is_empty()) {
-                (true, true) => holder.class_rates.get(minor).copied(),
+                (true, true) => holder.class_rates.get(number).copied(),
                 (is_class, _) => class.rate(below, is_class),
             };
             let mut line = line(&found.unwrap_or_default(), rate);
             line.leaf = None;
             line.host.clone_from(&class.host);
-            let own = |id: ClassId| ClassId::new(id.major(), *minor).to_string();
+            let own = |id: Id| Id { class: *number, ..id }.to_string();
             match (shown.is_class, below.is_empty()) {
                 (true, true) => line.handle = own(shown.id),
                 (false, true) => line.parent = shown.parent.map(own),
@@ -125,11 +124,6 @@ impl Line {
         in_detail: bool,
     ) -> Line {
         let handle = |major: u16| format!("{major:x}:");
-        // tc does not print a minor number of 0.
-        let id = |id: ClassId| match id.minor() {
-            0 => handle(id.major()),
-            _ => id.to_string(),
-        };
         let options = shown.options(state, in_detail);
         let rows = shown.statistics(state);
         // Until the first sample it is 0.
@@ -138,11 +132,11 @@ impl Line {
         let statistics = &state.statistics;
         Line {
             kind: shown.kind,
-            handle: id(shown.id),
+            handle: shown.id.to_string(),
             dev: device.map(str::to_owned),
             root: is_root.then_some(true),
             refcnt: (is_root && !shown.is_class).then_some(ROOT_REFERENCES),
-            parent: shown.parent.map(id),
+            parent: shown.parent.map(|parent| parent.to_string()),
             leaf: shown.leaf.map(handle),
             host: None,
             options: as_map(&options),

@@ -49,7 +49,7 @@ impl Listing {
         let Some(shown) = show_of_workers(spec, count) else {
             return self.add(spec, &all, device, view);
         };
-        all.children = (1..=count).zip(workers).collect();
+        all.children = (1..=count.into()).zip(workers).collect();
         self.add_shown(shown, &all, device, view);
     }
 

@@ -13,11 +13,10 @@ mod tests;
 
 use std::collections::BTreeSet;
 
-use fairgate::ClassId;
 use fairgate_config::language::{INNER, PARENT};
 use fairgate_config::{ClassSpec, ParameterInfo, Spec, Value};
 
-use super::display::{Amount, Detail, Hosts, Row, Running, Seen, Shown, State, value};
+use super::display::{Amount, Detail, Hosts, Id, Row, Running, Seen, Shown, State, value};
 use super::kinds::{self, Children, Kind, Show};
 use super::script::FIRST_HANDLE;
 
@@ -94,16 +93,19 @@ pub(in crate::tc) fn show_of_workers(spec: &Spec, workers: u16) -> Option<(Vec<S
     }
     let (mut qdiscs, mut classes) = show(spec);
     let cake = qdiscs.pop()?;
-    let of_queue = |number: u16| ClassId::new(cake.id.major(), number);
+    let of_queue = |number: u16| Id {
+        class: number.into(),
+        ..cake.id
+    };
     qdiscs.push(Shown {
         kind: "cake_mq",
         ..cake.clone()
     });
     for number in 1..=workers {
         qdiscs.push(Shown {
-            id: ClassId::new(0, 0),
+            id: Id::default(),
             parent: Some(of_queue(number)),
-            path: vec![number],
+            path: vec![number.into()],
             ..cake.clone()
         });
         classes.push(Shown {
@@ -112,7 +114,7 @@ pub(in crate::tc) fn show_of_workers(spec: &Spec, workers: u16) -> Option<(Vec<S
             id: of_queue(number),
             options: Vec::new(),
             has_estimator: false,
-            path: vec![number],
+            path: vec![number.into()],
             ..cake.clone()
         });
     }
@@ -159,8 +161,8 @@ impl Showing {
     fn qdisc(
         &mut self,
         spec: &Spec,
-        parent: Option<ClassId>,
-        path: &mut Vec<u16>,
+        parent: Option<Id>,
+        path: &mut Vec<u32>,
         hosts: Option<&Hosts>,
         is_automatic: bool,
     ) -> u16 {
@@ -175,7 +177,7 @@ impl Showing {
         self.qdiscs.push(Shown {
             kind: name,
             is_class: false,
-            id: ClassId::new(handle, 0),
+            id: Id { handle, class: 0 },
             parent,
             leaf: None,
             options: seen.options(kind),
@@ -183,7 +185,7 @@ impl Showing {
             path: path.clone(),
             hosts: hosts.cloned(),
         });
-        let own = ClassId::new(handle, 0);
+        let own = Id { handle, class: 0 };
         if kind.is_some_and(|kind| kind.look.is_its_own_class) {
             self.classes.push(Shown {
                 kind: name,
@@ -199,7 +201,8 @@ impl Showing {
         }
         let top = (!kind.is_some_and(|kind| kind.look.has_classes_at_root)).then_some(own);
         for class in spec.classes() {
-            let id = ClassId::new(handle, class.minor);
+            let of = |class| Id { handle, class };
+            let id = of(class.minor);
             path.push(class.minor);
             let own_hosts = class.template.map(|template| Hosts {
                 depth: path.len(),
@@ -213,7 +216,7 @@ impl Showing {
             let is_automatic = spec.discipline() == "mq" && tree.map(Spec::discipline) == default;
             let leaf = tree.map(|tree| self.qdisc(tree, Some(id), path, hosts, is_automatic));
             let leaf = leaf.filter(|handle| *handle != 0);
-            let above = class.parent().map(|minor| ClassId::new(handle, minor)).or(top);
+            let above = class.parent().map(of).or(top);
             let shown = Shown {
                 kind: name,
                 is_class: true,
@@ -234,7 +237,7 @@ impl Showing {
             self.classes.push(Shown {
                 kind: name,
                 is_class: true,
-                id: ClassId::new(handle, INNER),
+                id: Id { handle, class: INNER },
                 parent: Some(own),
                 leaf: None,
                 options: Vec::new(),

@@ -39,8 +39,8 @@ fn a_tree_is_shown_in_tcs_words() {
     assert_eq!(
         shown(drr),
         [
-            "qdisc drr 1:0 root",
-            "qdisc fq_codel 5:0 parent 1:a limit 10240p flows 1024 quantum 1514 target 5ms interval 100ms \
+            "qdisc drr 1: root",
+            "qdisc fq_codel 5: parent 1:a limit 10240p flows 1024 quantum 1514 target 5ms interval 100ms \
              memory_limit 4Mb ecn drop_batch 64",
             "class drr 1:1 root quantum 300b",
             "class drr 1:a root quantum 1514b",
@@ -49,52 +49,52 @@ fn a_tree_is_shown_in_tcs_words() {
     assert_eq!(
         shown("qdisc add dev e root tbf rate 2mbit burst 3000 limit 1000000"),
         [
-            "qdisc tbf 8001:0 root rate 2Mbit burst 3000b lat 3.99s",
-            "class tbf 8001:1 parent 8001:0",
+            "qdisc tbf 8001: root rate 2Mbit burst 3000b lat 3.99s",
+            "class tbf 8001:1 parent 8001:",
         ]
     );
     assert_eq!(
         shown("qdisc add dev e root handle 1: tbf rate 1mbit burst 5kb limit 9000 peakrate 2mbit mtu 1540"),
         [
-            "qdisc tbf 1:0 root rate 1Mbit burst 5Kb peakrate 2Mbit minburst 1540b lat 31ms",
-            "class tbf 1:1 parent 1:0",
+            "qdisc tbf 1: root rate 1Mbit burst 5Kb peakrate 2Mbit minburst 1540b lat 31ms",
+            "class tbf 1:1 parent 1:",
         ]
     );
     assert_eq!(
         shown("qdisc add dev e root handle 1: ets strict 1 quanta 4500 300")[0],
-        "qdisc ets 1:0 root bands 3 strict 1 quanta 4500 300 priomap 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2"
+        "qdisc ets 1: root bands 3 strict 1 quanta 4500 300 priomap 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2"
     );
     let cbq = "qdisc add dev e root handle 1:0 cbq bandwidth 10mbit avpkt 1000\n\
-            class add dev e parent 1:0 classid 1:1 cbq rate 6mbit prio 5 bounded\n\
+            class add dev e parent 1: classid 1:1 cbq rate 6mbit prio 5 bounded\n\
             filter add dev e parent 1: matchall classid 1:1";
     assert_eq!(
         shown(cbq),
         [
-            "qdisc cbq 1:0 root rate 10Mbit",
-            "class cbq 1:1 parent 1:0 rate 6Mbit (bounded) prio 5",
+            "qdisc cbq 1: root rate 10Mbit",
+            "class cbq 1:1 parent 1: rate 6Mbit (bounded) prio 5",
         ]
     );
     assert_eq!(
         shown("qdisc add dev e root cake bandwidth 20mbit dual-srchost docsis ether-vlan wash"),
         [
-            "qdisc cake 8001:0 root bandwidth 20Mbit diffserv3 dual-srchost nonat wash no-ack-filter \
+            "qdisc cake 8001: root bandwidth 20Mbit diffserv3 dual-srchost nonat wash no-ack-filter \
              split-gso rtt 100ms noatm overhead 22 mpu 64"
         ]
     );
     assert_eq!(
         shown("qdisc add dev e root cake fwmark 0xff metro besteffort memlimit 1mb"),
         [
-            "qdisc cake 8001:0 root bandwidth unlimited besteffort triple-isolate nonat nowash no-ack-filter \
+            "qdisc cake 8001: root bandwidth unlimited besteffort triple-isolate nonat nowash no-ack-filter \
              split-gso rtt 10ms raw overhead 0 memlimit 1Mb fwmark 0xff"
         ]
     );
     assert_eq!(
         shown("qdisc add dev e root bfifo limit 9000"),
-        ["qdisc bfifo 8001:0 root limit 9000b"]
+        ["qdisc bfifo 8001: root limit 9000b"]
     );
     assert_eq!(
         shown("qdisc add dev e root pfifo_head_drop limit 9"),
-        ["qdisc pfifo_head_drop 8001:0 root limit 9p"]
+        ["qdisc pfifo_head_drop 8001: root limit 9p"]
     );
 }
 
@@ -110,12 +110,12 @@ fn trees_of_classes_are_shown_with_derived_values() {
     assert_eq!(
         shown(htb),
         [
-            "qdisc htb 1:0 root r2q 10 default 0x11 direct_qlen 1000",
-            "qdisc red 10:0 parent 1:10 limit 400Kb min 30Kb max 90Kb ecn adaptive",
-            "qdisc pfifo 11:0 parent 1:11 limit 1000p",
+            "qdisc htb 1: root r2q 10 default 0x11 direct_qlen 1000",
+            "qdisc red 10: parent 1:10 limit 400Kb min 30Kb max 90Kb ecn adaptive",
+            "qdisc pfifo 11: parent 1:11 limit 1000p",
             "class htb 1:1 root rate 10Mbit ceil 10Mbit burst 1600b cburst 1600b",
             "class htb 1:10 parent 1:1 prio 2 rate 6Mbit ceil 10Mbit burst 15Kb cburst 1600b",
-            "class red 10:1 parent 10:0",
+            "class red 10:1 parent 10:",
             "class htb 1:11 parent 1:1 prio 0 rate 64Kbit ceil 64Kbit burst 1600b cburst 1600b",
         ]
     );
@@ -124,11 +124,11 @@ fn trees_of_classes_are_shown_with_derived_values() {
         class add dev e parent 1:1 classid 1:10 hfsc sc m1 4mbit d 10ms m2 1mbit\n\
         class add dev e parent 1:1 classid 1:11 hfsc rt m2 500kbit ls m2 2500kbit";
     let all = shown(hfsc);
-    assert_eq!(all[0], "qdisc hfsc 1:0 root default 11");
+    assert_eq!(all[0], "qdisc hfsc 1: root default 11");
     assert_eq!(
         all[2..],
         [
-            "class hfsc 1:1 parent 1:0 ls m1 0bit d 0us m2 10Mbit ul m1 0bit d 0us m2 10Mbit",
+            "class hfsc 1:1 parent 1: ls m1 0bit d 0us m2 10Mbit ul m1 0bit d 0us m2 10Mbit",
             "class hfsc 1:10 parent 1:1 sc m1 4Mbit d 10ms m2 1Mbit",
             "class hfsc 1:11 parent 1:1 rt m1 0bit d 0us m2 500Kbit ls m1 0bit d 0us m2 2500Kbit",
         ]
@@ -144,12 +144,12 @@ fn only_fifos_that_are_attached_are_shown() {
     assert_eq!(
         shown(prio),
         [
-            "qdisc prio 1:0 root bands 3 priomap 1 2 2 2 1 2 0 0 1 1 1 1 1 1 1 1",
-            "qdisc pfifo 8001:0 parent 1:1 limit 5p",
-            "qdisc codel 8002:0 parent 1:3 limit 1000p target 5ms interval 100ms",
-            "class prio 1:1 parent 1:0",
-            "class prio 1:2 parent 1:0",
-            "class prio 1:3 parent 1:0",
+            "qdisc prio 1: root bands 3 priomap 1 2 2 2 1 2 0 0 1 1 1 1 1 1 1 1",
+            "qdisc pfifo 8001: parent 1:1 limit 5p",
+            "qdisc codel 8002: parent 1:3 limit 1000p target 5ms interval 100ms",
+            "class prio 1:1 parent 1:",
+            "class prio 1:2 parent 1:",
+            "class prio 1:3 parent 1:",
         ]
     );
 }
@@ -159,7 +159,7 @@ fn only_fifos_that_are_attached_are_shown() {
 fn a_tbf_without_latency_shows_its_limit() {
     assert_eq!(
         shown("qdisc add dev e root handle 1: tbf rate 1mbit burst 5kb limit 3000 mtu 2000")[0],
-        "qdisc tbf 1:0 root rate 1Mbit burst 5Kb limit 3000b"
+        "qdisc tbf 1: root rate 1Mbit burst 5Kb limit 3000b"
     );
 }
 
@@ -200,7 +200,7 @@ fn every_kind_is_shown_with_its_options() {
         let kind = options.split(' ').next().unwrap();
         assert_eq!(
             shown(&format!("qdisc add dev e root handle a: {options}")),
-            [format!("qdisc {kind} a:0 root {text}")]
+            [format!("qdisc {kind} a: root {text}")]
         );
     }
 }

@@ -20,6 +20,7 @@ use self::arriving::Arriving;
 use self::devices::Redirected;
 pub use self::devices::TreeDirection;
 use self::options::Named;
+use super::display::Id;
 use super::filters;
 use super::flow_red;
 use super::kinds::{self, Children, Kind, OfClass};
@@ -178,7 +179,7 @@ impl<'a> Translation<'a> {
         let spec = tree.and_then(|tree| check(&tree, problems));
         for (class, text) in spec.iter().flat_map(kinds::remarks) {
             let mut classes = scripts.iter().flat_map(|script| &script.classes);
-            if let Some(class) = classes.find(|other| *other.id.get_ref() == class) {
+            if let Some(class) = classes.find(|other| Id::from(*other.id.get_ref()) == class) {
                 notes.add(class.id.span(), text);
             }
         }

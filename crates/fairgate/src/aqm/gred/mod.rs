@@ -307,7 +307,7 @@ impl Algorithm for Gred {
             };
             let number = |number: u64| Variable::Integer(number as i64);
             visit(ClassState {
-                minor: index as u16 + 1,
+                minor: index as u32 + 1,
                 sent: own.counts.sent,
                 overlimits: own.counts.overlimits,
                 variables: &[

@@ -188,7 +188,7 @@ impl Sfb {
 
 /// The flow of all packets of a class.
 #[inline]
-fn of_class(class: u16) -> FlowHash {
+fn of_class(class: u32) -> FlowHash {
     FlowHash::from_raw(mixed(class.into()))
 }
 

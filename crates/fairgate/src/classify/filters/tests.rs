@@ -18,7 +18,7 @@ use crate::rate::Rate;
 use crate::structures::Random;
 
 /// Finds the first match by a linear search.
-fn first_match(filters: &[Filter], packet: &Slot, headers: Option<&FlowKey>) -> Option<u16> {
+fn first_match(filters: &[Filter], packet: &Slot, headers: Option<&FlowKey>) -> Option<u32> {
     let matching = filters
         .iter()
         .filter(|filter| filter.condition.matches(packet, headers, None));
@@ -82,7 +82,7 @@ fn packet(random: &mut Random) -> (Slot, Option<FlowKey>) {
 
 /// A filter with few conditions, so that it matches sometimes. Its values are those of packets.
 fn filter() -> impl Strategy<Value = Filter> {
-    (any::<u64>(), 0u16..4, 1u16..1000).prop_map(|(seed, preference, class)| {
+    (any::<u64>(), 0u16..4, 1u32..1000).prop_map(|(seed, preference, class)| {
         let mut random = Random::new(seed);
         let mut condition = Match::default();
         // A filter without conditions hides all later ones, so there are few of them.
@@ -217,7 +217,7 @@ proptest! {
                 destination_port: if has_range { None } else { single(one_of(&mut random, &PORTS)) },
                 ..Match::default()
             };
-            Filter { preference, condition, outcome: Outcome::Class(place as u16 + 1), ..Filter::default() }
+            Filter { preference, condition, outcome: Outcome::Class(place as u32 + 1), ..Filter::default() }
         };
         let list = list.into_iter().enumerate().map(similar).collect();
         agrees(&Filters::of(list, limits), &mut Random::new(seed), 1000)?;
@@ -238,7 +238,7 @@ proptest! {
     fn a_change_creates_a_new_list_and_keeps_the_old_one(
         list in vec(filter(), 1..40),
         added in vec(filter(), 0..10),
-        removed in 1u16..1000,
+        removed in 1u32..1000,
         seed in any::<u64>(),
     ) {
         let before = Filters::new(list.clone());
@@ -277,7 +277,7 @@ fn random_packets_match_and_miss() {
 /// Tests every port near the ends of every range, in one bitmap.
 #[test]
 fn ranges_have_exact_ends() {
-    let range = |class: u16, ports: core::ops::RangeInclusive<u16>| Filter {
+    let range = |class: u32, ports: core::ops::RangeInclusive<u16>| Filter {
         condition: Match {
             destination_port: Some(ports),
             ..Match::default()
@@ -285,7 +285,9 @@ fn ranges_have_exact_ends() {
         outcome: Outcome::Class(class),
         ..Filter::default()
     };
-    let list: Vec<Filter> = (1..=20).map(|n| range(n, n * 255..=n * 255 + n * 16)).collect();
+    let list: Vec<Filter> = (1..=20)
+        .map(|n| range(n.into(), n * 255..=n * 255 + n * 16))
+        .collect();
     let filters = Filters::of(
         list.clone(),
         Limits {
@@ -316,7 +318,7 @@ fn a_million_exact_filters_are_found() {
             destination_port: Some(443..=443),
             ..Match::default()
         },
-        outcome: Outcome::Class((n % 65_535) as u16 + 1),
+        outcome: Outcome::Class(n % 65_535 + 1),
         ..Filter::default()
     };
     let filters: Filters = (0..1_000_000).map(exact).collect();
@@ -326,10 +328,7 @@ fn a_million_exact_filters_are_found() {
             let (source, destination) = (IpAddr::V4((n * 7).into()), IpAddr::V4((n ^ 0x5555).into()));
             FlowKey::of(source, destination, 6, (n % 60_000) as u16 + 1, port)
         };
-        assert_eq!(
-            filters.find(&packet, Some(&key(443)), None),
-            Some((n % 65_535) as u16 + 1)
-        );
+        assert_eq!(filters.find(&packet, Some(&key(443)), None), Some(n % 65_535 + 1));
         assert_eq!(filters.find(&packet, Some(&key(444)), None), None);
     }
 }
@@ -340,7 +339,7 @@ fn outcome_of(
     mut packet: Slot,
     headers: Option<&FlowKey>,
     bytes: Option<&HeaderBytes>,
-) -> Result<Option<u16>, DropReason> {
+) -> Result<Option<u32>, DropReason> {
     let mut ranked: Vec<&Filter> = filters.iter().filter(|filter| filter.at.is_none()).collect();
     ranked.sort_by_key(|filter| filter.preference);
     let mut chain = 0;
@@ -380,7 +379,7 @@ fn outcome_of(
                 Outcome::Continue => {}
                 Outcome::Computed(computed) => match computed.class(&packet, headers, None) {
                     0 => {}
-                    class => return Ok(Some(class)),
+                    class => return Ok(Some(class.into())),
                 },
                 Outcome::Chain(number) => {
                     (next, reason) = (Some(number), DropReason::Filtered);
@@ -537,16 +536,16 @@ proptest! {
     /// have empty buckets, and the new ones have full ones.
     #[test]
     fn filters_that_stay_keep_their_policers(
-        before in vec(0u16..12, 0..12), after in vec(0u16..12, 0..12), plain in vec(0usize..12, 0..4),
+        before in vec(0u32..12, 0..12), after in vec(0u32..12, 0..12), plain in vec(0usize..12, 0..4),
     ) {
-        let policed = |class: &u16| Filter {
+        let policed = |class: &u32| Filter {
             police: Some(Police::of(Profile::new(Rate::mbit(8), 150))),
             outcome: Outcome::Class(class + 1),
             condition: Match { dscp: Some(*class as u8..=*class as u8), ..Match::default() },
             ..Filter::default()
         };
         // Each filter once: of two equal ones the second is never tried.
-        let once = |classes: &[u16]| {
+        let once = |classes: &[u32]| {
             let mut seen = Vec::new();
             for class in classes {
                 if !seen.contains(class) {
@@ -558,7 +557,7 @@ proptest! {
         let (before, after) = (once(&before), once(&after));
         let mut old: Filters = before.iter().map(policed).collect();
         let mut pool = Pool::with_capacity(1);
-        let mut ask = |filters: &mut Filters, class: u16| {
+        let mut ask = |filters: &mut Filters, class: u32| {
             let packet = Packet { dscp: class as u8, ..Packet::of_length(100) };
             let id = pool.insert(packet).expect("a free slot");
             let answer = filters.apply(None, id, Time::ZERO, &mut pool);
@@ -617,7 +616,7 @@ proptest! {
 }
 
 /// Returns the class of a packet that arrives then.
-fn class_at(filters: &mut Filters, seconds: u64) -> u16 {
+fn class_at(filters: &mut Filters, seconds: u64) -> u32 {
     let mut pool = Pool::with_capacity(1);
     let key = FlowKey::of(IpAddr::V4(9.into()), IpAddr::V4(1.into()), 6, 1, 2);
     let id = pool.insert((Packet::of_length(100), key)).expect("a free slot");

@@ -47,7 +47,7 @@ pub(crate) struct Hosts {
 impl Hosts {
     /// Creates the tables, without any hosts. The templates must be checked. `place` returns the indices of
     /// their classes.
-    pub(crate) fn new(templates: &Templates, place: impl Fn(u16) -> usize) -> Hosts {
+    pub(crate) fn new(templates: &Templates, place: impl Fn(u32) -> usize) -> Hosts {
         let table = |template| HostTable::new(template, templates.seed, &place);
         Hosts {
             tables: templates.list.iter().map(table).collect(),
@@ -56,7 +56,7 @@ impl Hosts {
     }
 
     /// Returns the tables after a change of parameters. A host keeps its class, if the class still exists.
-    pub(crate) fn changed(&self, templates: &Templates, place: impl Fn(u16) -> usize) -> Hosts {
+    pub(crate) fn changed(&self, templates: &Templates, place: impl Fn(u32) -> usize) -> Hosts {
         let templates = Templates {
             list: templates.list.clone(),
             seed: self.seed,

@@ -43,14 +43,14 @@ pub(super) struct HostTable {
     /// By the hash of a host without a class: the period in which it, or another host with this hash, last
     /// sent to the overflow class.
     overflowed: Box<[u64]>,
-    class: u16,
-    overflow_class: u16,
+    class: u32,
+    overflow_class: u32,
 }
 
 impl HostTable {
     /// Creates the table of a template that was checked. `place` returns the indices of its classes.
-    pub(super) fn new(template: &Template, seed: u64, place: impl Fn(u16) -> usize) -> HostTable {
-        let count = u32::from(template.count);
+    pub(super) fn new(template: &Template, seed: u64, place: impl Fn(u32) -> usize) -> HostTable {
+        let count = template.count;
         HostTable {
             first: place(template.class),
             overflow: place(template.overflow),

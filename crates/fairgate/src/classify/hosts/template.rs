@@ -9,19 +9,20 @@ use core::ops::RangeInclusive;
 
 use crate::classify::{Classifier, HostBy};
 use crate::error::ConfigError;
+use crate::packet::LAST_CLASS;
 
 /// Classes of a discipline that are assigned to hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
     /// The number of the first class. If a filter, the default or a packet names it, the packet goes to the
     /// class of its host.
-    pub class: u16,
+    pub class: u32,
     /// The number of classes. Their numbers follow the first.
-    pub count: u16,
+    pub count: u32,
     /// The fields that identify hosts.
     pub by: HostBy,
     /// The class for hosts that get none. It can be any other class that holds packets.
-    pub overflow: u16,
+    pub overflow: u32,
 }
 
 /// The templates of a discipline.
@@ -43,7 +44,7 @@ impl fmt::Debug for Templates {
 
 impl Template {
     /// Returns the numbers of its classes.
-    pub fn classes(&self) -> RangeInclusive<u16> {
+    pub fn classes(&self) -> RangeInclusive<u32> {
         self.class..=self.class.saturating_add(self.count.saturating_sub(1))
     }
 }
@@ -54,7 +55,7 @@ impl Templates {
     pub(crate) fn check(
         &self,
         classifier: &Classifier,
-        is_leaf: impl Fn(u16) -> bool,
+        is_leaf: impl Fn(u32) -> bool,
     ) -> Result<(), ConfigError> {
         for (place, template) in self.list.iter().enumerate() {
             self.check_one(template, self.list[..place].last(), &is_leaf)?;
@@ -82,7 +83,7 @@ impl Templates {
         &self,
         template: &Template,
         before: Option<&Template>,
-        is_leaf: &impl Fn(u16) -> bool,
+        is_leaf: &impl Fn(u32) -> bool,
     ) -> Result<(), ConfigError> {
         let refused = |parameter, value: String, rule: &str, remedy: &str| {
             Err(ConfigError::class_conflict(
@@ -99,9 +100,9 @@ impl Templates {
             by,
             overflow,
         } = *template;
-        if class == 0 || count == 0 || count - 1 > u16::MAX - class {
-            let most = u32::from(u16::MAX) - u32::from(class) + 1;
-            let rule = format!("1 to {most}: each has a class number of its own, at most 65535");
+        if class == 0 || class > LAST_CLASS || count == 0 || count - 1 > LAST_CLASS - class {
+            let most = LAST_CLASS.saturating_sub(class) + 1;
+            let rule = format!("1 to {most}: each has a class number of its own, at most {LAST_CLASS}");
             return refused(
                 "count",
                 count.to_string(),
@@ -137,7 +138,7 @@ impl Templates {
     }
 
     /// Returns the template of class `minor`.
-    fn of_class(&self, minor: u16) -> Option<&Template> {
+    fn of_class(&self, minor: u32) -> Option<&Template> {
         self.list
             .iter()
             .find(|template| template.classes().contains(&minor))

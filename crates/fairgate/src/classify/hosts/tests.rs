@@ -21,10 +21,10 @@ use crate::time::Time;
 
 const SEED: u64 = 7;
 /// The number of the template. Its classes are 10, 11, ...
-const FIRST: u16 = 10;
-const OVERFLOW: u16 = 1;
+const FIRST: u32 = 10;
+const OVERFLOW: u32 = 1;
 
-fn template(count: u16) -> Template {
+fn template(count: u32) -> Template {
     Template {
         class: FIRST,
         count,
@@ -34,7 +34,7 @@ fn template(count: u16) -> Template {
 }
 
 /// A round robin of the overflow class and `count` classes for hosts. All packets are sent to the template.
-fn config(count: u16) -> Config {
+fn config(count: u32) -> Config {
     let class = |minor| ClassConfig { minor, quantum: 300 };
     Config {
         classifier: Classifier {
@@ -55,7 +55,7 @@ fn config(count: u16) -> Config {
 }
 
 /// The fifos are short, so that packets are dropped.
-fn round_robin(count: u16) -> Node<DrrClasses> {
+fn round_robin(count: u32) -> Node<DrrClasses> {
     let inner = (0..=count).map(|_| fifo(3)).collect();
     DrrClasses::node(config(count), inner).expect("the configuration is valid")
 }
@@ -72,7 +72,7 @@ struct Driver {
 }
 
 impl Driver {
-    fn new(count: u16) -> Driver {
+    fn new(count: u32) -> Driver {
         Driver {
             root: round_robin(count),
             pool: Pool::with_capacity(256),
@@ -81,7 +81,7 @@ impl Driver {
     }
 
     /// Enqueues a packet. Returns the number of the class in which it is queued.
-    fn offer_packet(&mut self, packet: Packet, headers: Option<FlowKey>) -> Option<u16> {
+    fn offer_packet(&mut self, packet: Packet, headers: Option<FlowKey>) -> Option<u32> {
         let before = self.backlogs();
         let packet = Packet {
             cookie: self.offered,
@@ -100,7 +100,7 @@ impl Driver {
         grown.map(|((minor, _), _)| *minor)
     }
 
-    fn offer(&mut self, host: u8) -> Option<u16> {
+    fn offer(&mut self, host: u8) -> Option<u32> {
         self.offer_packet(Packet::of_length(200), Some(headers(host)))
     }
 
@@ -115,7 +115,7 @@ impl Driver {
         }
     }
 
-    fn backlogs(&self) -> Vec<(u16, u64)> {
+    fn backlogs(&self) -> Vec<(u32, u64)> {
         let mut backlogs = Vec::new();
         self.root
             .visit_classes(&mut |class| backlogs.push((class.minor, class.discipline.backlog().packets)));
@@ -123,7 +123,7 @@ impl Driver {
     }
 
     /// Returns the hosts that have classes, and the number of packets that each class enqueued for them.
-    fn tenants(&self) -> Vec<(u16, String, u64)> {
+    fn tenants(&self) -> Vec<(u32, String, u64)> {
         let mut tenants = Vec::new();
         self.root.visit_classes(&mut |class| {
             if let Holder::Host(tenant) = class.holder {
@@ -137,9 +137,9 @@ impl Driver {
 
 /// The model: a list of classes from the least to the most recently used, searched from its start.
 struct Model {
-    ages: VecDeque<u16>,
-    owners: HashMap<u8, u16>,
-    queued: HashMap<u16, VecDeque<u64>>,
+    ages: VecDeque<u32>,
+    owners: HashMap<u8, u32>,
+    queued: HashMap<u32, VecDeque<u64>>,
     period: u64,
     overflowed: HashMap<u64, u64>,
     /// The buckets of the hosts' hashes.
@@ -147,9 +147,9 @@ struct Model {
 }
 
 impl Model {
-    fn new(count: u16) -> Model {
+    fn new(count: u32) -> Model {
         let by = HostBy::source();
-        let table = HostTable::new(&template(count), SEED, usize::from);
+        let table = HostTable::new(&template(count), SEED, |class| class as usize);
         let host = |number: u8| by.host(&Packet::of_length(1).into(), Some(&headers(number)));
         let bucket = |number: u8| table.bucket_of(&host(number).expect("it has headers")) as u64;
         Model {
@@ -162,16 +162,16 @@ impl Model {
         }
     }
 
-    fn is_empty(&self, class: u16) -> bool {
+    fn is_empty(&self, class: u32) -> bool {
         self.queued.get(&class).is_none_or(VecDeque::is_empty)
     }
 
-    fn renew(&mut self, class: u16) {
+    fn renew(&mut self, class: u32) {
         self.ages.retain(|other| *other != class);
         self.ages.push_back(class);
     }
 
-    fn class_of(&mut self, host: u8) -> u16 {
+    fn class_of(&mut self, host: u8) -> u32 {
         if let Some(&class) = self.owners.get(&host) {
             self.renew(class);
             return class;
@@ -181,7 +181,7 @@ impl Model {
         }
         let bucket = self.buckets[usize::from(host)];
         if self.overflowed.get(&bucket) != Some(&self.period) {
-            let seen: Vec<u16> = self.ages.iter().copied().take(LOOKS as usize).collect();
+            let seen: Vec<u32> = self.ages.iter().copied().take(LOOKS as usize).collect();
             let idle = seen.iter().position(|class| self.is_empty(*class));
             let busy = &seen[..idle.unwrap_or(seen.len())];
             busy.iter().for_each(|class| self.renew(*class));
@@ -218,7 +218,7 @@ fn operations() -> impl Strategy<Value = Vec<Operation>> {
 
 proptest! {
     #[test]
-    fn the_table_equals_the_model(count in 1u16..25, operations in operations()) {
+    fn the_table_equals_the_model(count in 1u32..25, operations in operations()) {
         let mut driver = Driver::new(count);
         let mut model = Model::new(count);
         let mut owners: HashMap<u64, u8> = HashMap::new();
@@ -344,8 +344,8 @@ fn families_differ_and_packets_without_address_have_no_host() {
 #[test]
 fn the_host_decides_whichever_class_of_the_template_is_named() {
     let mut driver = Driver::new(3);
-    let named = |minor| Packet {
-        class: ClassId::new(1, minor),
+    let named = |minor: u32| Packet {
+        class: ClassId::new(1, minor as u16),
         ..Packet::of_length(100)
     };
     for minor in [FIRST + 2, FIRST, FIRST + 1] {
@@ -449,7 +449,7 @@ fn invalid_parameters_are_rejected_by_name() {
         |change: &dyn Fn(&mut Template)| refused(&|config| change(&mut config.templates.list[0]));
     assert_eq!(of_template(&|template| template.count = 0), Some("count"));
     assert_eq!(of_template(&|template| template.count = 4), Some("count"));
-    assert_eq!(of_template(&|template| template.count = u16::MAX), Some("count"));
+    assert_eq!(of_template(&|template| template.count = u32::MAX), Some("count"));
     assert_eq!(
         of_template(&|template| template.by = HostBy::default()),
         Some("each")

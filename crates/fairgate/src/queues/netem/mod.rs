@@ -58,7 +58,7 @@ use sending::Sending;
 use slots::Slots;
 
 /// The number of the only class, as in Linux.
-const INNER: u16 = 1;
+const INNER: u32 = 1;
 
 /// Returns the time `nanos` after `now`, which may be before it.
 fn after(now: Time, nanos: i64) -> Time {
@@ -334,11 +334,11 @@ impl Algorithm for Netem {
         }
     }
 
-    fn class_mut(&mut self, minor: u16) -> Option<&mut Box<dyn Discipline>> {
+    fn class_mut(&mut self, minor: u32) -> Option<&mut Box<dyn Discipline>> {
         self.inner.as_mut().filter(|_| minor == INNER)
     }
 
-    fn class_replaced(&mut self, _minor: u16, _now: Time, _pool: &mut Pool) {
+    fn class_replaced(&mut self, _minor: u32, _now: Time, _pool: &mut Pool) {
         self.due = None;
     }
 

@@ -271,7 +271,7 @@ pub static DESCRIPTION: Description<Settings, Config> = Description::of_settings
 )
 .with_placing(Placing::Classifier(
     |cake| &mut cake.config.classifier,
-    |cake| cake.config.tins.count().into(),
+    |cake| cake.config.tins.count(),
 ))
 .with_memory(|_| 325_000);
 

@@ -229,7 +229,7 @@ impl Cake {
 
     /// Returns the tin of a packet that the classifier sends to class `named`.
     #[inline]
-    fn tin_of(&self, named: Option<u16>, id: PacketId, pool: &Pool) -> u8 {
+    fn tin_of(&self, named: Option<u32>, id: PacketId, pool: &Pool) -> u8 {
         let tins = self.config.tins;
         if tins == Tins::Besteffort {
             return 0;
@@ -237,10 +237,7 @@ impl Cake {
         let packet = &pool[id];
         if self.config.fwmark != 0 {
             let number = (packet.mark & self.config.fwmark) >> self.config.fwmark.trailing_zeros();
-            if let Some(tin) = u16::try_from(number)
-                .ok()
-                .and_then(|number| tins.of_class(number))
-            {
+            if let Some(tin) = tins.of_class(number) {
                 return tin;
             }
         }
@@ -260,7 +257,7 @@ impl Cake {
     /// Puts a packet that the classifier sends to class `named` into its flow. Returns the flow's number
     /// among those of all tins.
     #[inline]
-    fn insert(&mut self, named: Option<u16>, id: PacketId, now: Time, pool: &mut Pool) -> u32 {
+    fn insert(&mut self, named: Option<u32>, id: PacketId, now: Time, pool: &mut Pool) -> u32 {
         let number = usize::from(self.tin_of(named, id, pool));
         let key = self.key_of(id, pool);
         let common = &mut self.common;

@@ -720,12 +720,12 @@ fn tins_count_what_tc_shows() {
         now += 1_000_000;
         driver.next(now);
     }
-    let mut tins: Vec<(u16, u64, BTreeMap<&str, Variable>)> = Vec::new();
+    let mut tins: Vec<(u32, u64, BTreeMap<&str, Variable>)> = Vec::new();
     driver.root.visit_class_states(&mut |tin| {
         let variables = tin.variables.iter().copied().collect();
         tins.push((tin.minor, tin.sent.bytes, variables));
     });
-    let minors: Vec<u16> = tins.iter().map(|(minor, ..)| *minor).collect();
+    let minors: Vec<u32> = tins.iter().map(|(minor, ..)| *minor).collect();
     assert_eq!(minors, [1, 2, 3]);
     assert_eq!(
         tins.iter().map(|(_, sent, _)| *sent).collect::<Vec<_>>(),

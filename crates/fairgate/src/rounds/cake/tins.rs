@@ -42,7 +42,7 @@ pub(super) type Map = [u8; 64];
 
 impl Tins {
     /// The number of tins.
-    pub const fn count(self) -> u16 {
+    pub const fn count(self) -> u32 {
         match self {
             Tins::Besteffort => 1,
             Tins::Diffserv3 => 3,
@@ -65,7 +65,7 @@ impl Tins {
 
     /// The tin with the number that users see: from 1, the one that can wait longest first. If there is a
     /// bulk tin, best effort has the internal number 0.
-    pub(super) fn of_class(self, class: u16) -> Option<u8> {
+    pub(super) fn of_class(self, class: u32) -> Option<u8> {
         if !(1..=self.count()).contains(&class) {
             return None;
         }
@@ -99,7 +99,7 @@ impl Tins {
                     weight: above.weight * 7 / 8,
                 },
             };
-            (number < usize::from(self.count())).then_some((number, part))
+            (number < self.count() as usize).then_some((number, part))
         };
         core::iter::successors(Some((0, first)), next).map(|(_, part)| part)
     }
@@ -200,11 +200,11 @@ mod tests {
     fn every_code_point_has_a_tin_and_every_tin_a_part() {
         for tins in ALL {
             let parts: Vec<Part> = tins.parts(1_000_000).collect();
-            assert_eq!(parts.len(), usize::from(tins.count()), "{tins:?}");
+            assert_eq!(parts.len(), tins.count() as usize, "{tins:?}");
             assert!(parts.iter().all(|part| part.threshold > 0 && part.weight > 0));
             let used = |tin: u8| tins.map().contains(&tin);
             assert!((0..tins.count() as u8).all(used), "{tins:?}");
-            assert!(tins.map().iter().all(|tin| u16::from(*tin) < tins.count()));
+            assert!(tins.map().iter().all(|tin| u32::from(*tin) < tins.count()));
         }
     }
 

@@ -92,17 +92,17 @@ impl Msfc {
 
     /// Returns the class of a packet that the classifier sends to class `named`.
     #[inline]
-    fn class_of(&self, named: Option<u16>, id: PacketId, pool: &Pool) -> u8 {
+    fn class_of(&self, named: Option<u32>, id: PacketId, pool: &Pool) -> u8 {
         match named {
             // A packet may name a class number that does not exist.
-            Some(minor) if (1..=u16::from(self.config.prios)).contains(&minor) => minor as u8 - 1,
+            Some(minor) if (1..=u32::from(self.config.prios)).contains(&minor) => minor as u8 - 1,
             _ => self.config.class_by.class_of(&pool[id]),
         }
     }
 
     /// The class of a packet that the classifier sends to class `named`, and its flow.
     #[inline]
-    fn flow_of(&self, named: Option<u16>, id: PacketId, pool: &Pool) -> (u8, u32) {
+    fn flow_of(&self, named: Option<u32>, id: PacketId, pool: &Pool) -> (u8, u32) {
         let class = self.class_of(named, id, pool);
         let hash = pool[id].flow;
         if self.behaviour.is_some() {

@@ -27,7 +27,7 @@ impl<M: Meter> Borrowing<M> {
         &mut self,
         old: &mut Borrowing<M>,
         templates: &Templates,
-        kept: &[u16],
+        kept: &[u32],
         unclassified: &mut PacketQueue,
         pool: &mut Pool,
     ) {
@@ -125,27 +125,16 @@ impl<M: Meter> Borrowing<M> {
     /// Lets the round robins continue where those of `old` were.
     fn follow_turns(&mut self, old: &Borrowing<M>) {
         let Borrowing {
-            round_robins,
-            tree,
-            classes,
-            ..
+            round_robins, tree, ..
         } = self;
         let inner_classes = old.tree.classes().filter(|&class| !old.tree.is_leaf(class));
         let kept = inner_classes.filter_map(|before| {
             let class = tree.index(old.tree.minor(before))?;
             (!tree.is_leaf(class)).then_some((before, class))
         });
-        let in_row = |level: u8, position: u32| {
-            let mut row = old
-                .tree
-                .classes()
-                .filter(|class| old.classes[class.index()].level == level);
-            let before = row
-                .nth(position as usize)
-                .expect("a position in a row is that of a class");
-            let end = tree.count_below(old.tree.minor(before));
-            let earlier = classes[..end].iter().filter(|class| class.level == level);
-            earlier.count() as u32
+        let in_row = |index: u32| {
+            let before = ClassIndex::new(index as usize);
+            tree.count_below(old.tree.minor(before)) as u32
         };
         let in_feed = |parent: ClassIndex, sibling: u32| {
             let minor = old.tree.minor(old.tree.children(parent)[sibling as usize]);

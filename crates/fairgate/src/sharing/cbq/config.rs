@@ -22,9 +22,9 @@ use crate::sharing::tree::{ClassTree, LEVELS};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassConfig {
     /// The number of the class.
-    pub minor: u16,
+    pub minor: u32,
     /// The class above this one, from which it may borrow. `None` for a class at the top.
-    pub parent: Option<u16>,
+    pub parent: Option<u32>,
     /// The rate of the class, in bytes on the wire.
     pub rate: Rate,
     /// The priority of a leaf, 0 to 7. 7 is the highest.
@@ -42,7 +42,7 @@ pub struct ClassConfig {
 
 impl ClassConfig {
     /// Creates a class of `rate` that borrows, with ALTQ's priority and bursts.
-    pub const fn of_rate(minor: u16, parent: Option<u16>, rate: Rate) -> ClassConfig {
+    pub const fn of_rate(minor: u32, parent: Option<u32>, rate: Rate) -> ClassConfig {
         ClassConfig {
             minor,
             parent,

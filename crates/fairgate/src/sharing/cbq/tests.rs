@@ -16,7 +16,7 @@ fn kbit(kbit: u64) -> Rate {
     Rate::from_bits_per_second(kbit * 1000).unwrap()
 }
 
-fn class(minor: u16, parent: Option<u16>, rate: u64) -> ClassConfig {
+fn class(minor: u32, parent: Option<u32>, rate: u64) -> ClassConfig {
     ClassConfig::of_rate(minor, parent, kbit(rate))
 }
 
@@ -40,7 +40,7 @@ fn driver(config: Config) -> Driver<Cbq> {
 
 /// Sends over the link while these leaves are backlogged with packets of these lengths. Returns the times and
 /// lengths of the packets of each leaf.
-fn run(cbq: &mut Driver<Cbq>, leaves: &[(u16, u32)], until: u64) -> Vec<Vec<(u64, u32)>> {
+fn run(cbq: &mut Driver<Cbq>, leaves: &[(u32, u32)], until: u64) -> Vec<Vec<(u64, u32)>> {
     let mut sent = vec![Vec::new(); leaves.len()];
     let mut source_of: Vec<usize> = Vec::new();
     let mut waiting: Vec<usize> = (0..leaves.len()).flat_map(|leaf| [leaf; 3]).collect();
@@ -89,8 +89,8 @@ proptest! {
             ..class(minor, Some(20), rate_of(share))
         }).collect();
         classes.push(class(20, None, LINK));
-        let leaf = |(minor, &(.., length)): (u16, &(u64, bool, u32))| (minor, length);
-        let leaves: Vec<(u16, u32)> = (1..).zip(&drawn).map(leaf).collect();
+        let leaf = |(minor, &(.., length)): (u32, &(u64, bool, u32))| (minor, length);
+        let leaves: Vec<(u32, u32)> = (1..).zip(&drawn).map(leaf).collect();
         let second = 1_000_000_000;
         let sent = run(&mut driver(config(classes)), &leaves, 4 * second);
         for (sent, &(share, borrow, length)) in sent.iter().zip(&drawn) {
@@ -253,8 +253,8 @@ fn no_class_borrows_while_another_is_within_its_rate() {
 
 #[test]
 fn a_change_allows_no_new_bursts_and_loses_no_packets() {
-    let with = |rate, minors: &[u16]| {
-        let leaf = |&minor: &u16| ClassConfig {
+    let with = |rate, minors: &[u32]| {
+        let leaf = |&minor: &u32| ClassConfig {
             borrow: false,
             ..class(minor, Some(9), rate)
         };

@@ -32,7 +32,7 @@ impl Hfsc {
     }
 
     /// Takes over the state of `old`, and its leaves that are in `kept`.
-    pub(super) fn take_over(&mut self, old: &mut Hfsc, kept: &[u16], now: Time, pool: &mut Pool) {
+    pub(super) fn take_over(&mut self, old: &mut Hfsc, kept: &[u32], now: Time, pool: &mut Pool) {
         let differences = self.differences.take();
         let differences = differences.unwrap_or_else(|| self.config.differences(&old.config));
         self.config.classifier.take_over(&old.config.classifier);

@@ -29,9 +29,9 @@ const LONGEST: Duration = ServiceCurve::LONGEST;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassConfig {
     /// The number of the class.
-    pub minor: u16,
+    pub minor: u32,
     /// The class above this one. `None` for a class at the top.
-    pub parent: Option<u16>,
+    pub parent: Option<u32>,
     /// The real-time curve: how many bytes a leaf gets by which time, whatever the other classes do. An inner
     /// class keeps it for the time when it is a leaf again.
     pub rt: Option<ServiceCurve>,
@@ -43,7 +43,7 @@ pub struct ClassConfig {
 
 impl ClassConfig {
     /// Creates a class that shares in proportion to `rate`.
-    pub const fn of_rate(minor: u16, parent: Option<u16>, rate: Rate) -> ClassConfig {
+    pub const fn of_rate(minor: u32, parent: Option<u32>, rate: Rate) -> ClassConfig {
         ClassConfig {
             minor,
             parent,

@@ -524,7 +524,7 @@ impl Algorithm for Hfsc {
         Ok(())
     }
 
-    fn succeed(&mut self, old: &mut Hfsc, kept: &[u16], now: Time, pool: &mut Pool) -> bool {
+    fn succeed(&mut self, old: &mut Hfsc, kept: &[u32], now: Time, pool: &mut Pool) -> bool {
         self.take_over(old, kept, now, pool);
         true
     }
@@ -575,11 +575,11 @@ impl Algorithm for Hfsc {
         )
     }
 
-    fn class_mut(&mut self, minor: u16) -> Option<&mut Box<dyn Discipline>> {
+    fn class_mut(&mut self, minor: u32) -> Option<&mut Box<dyn Discipline>> {
         Some(self.inner.touch(self.tree.leaf(minor)?))
     }
 
-    fn class_replaced(&mut self, minor: u16, now: Time, pool: &mut Pool) {
+    fn class_replaced(&mut self, minor: u32, now: Time, pool: &mut Pool) {
         let leaf = self.tree.checked_leaf(minor);
         self.inner.replaced(leaf);
         self.activate(leaf, now, pool);

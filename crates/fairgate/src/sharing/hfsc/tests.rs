@@ -14,7 +14,7 @@ const fn linear(bits: u64) -> Option<ServiceCurve> {
     Some(ServiceCurve::linear(bits))
 }
 
-fn class(minor: u16, parent: Option<u16>, ls: u64) -> ClassConfig {
+fn class(minor: u32, parent: Option<u32>, ls: u64) -> ClassConfig {
     ClassConfig {
         ls: linear(ls),
         ..ClassConfig::of_rate(minor, parent, Rate::mbit(1))
@@ -47,7 +47,7 @@ const LONGEST: u32 = 1500;
 /// A leaf that is backlogged from `from` on, with packets of `length`.
 #[derive(Clone, Copy, Debug)]
 struct Source {
-    leaf: u16,
+    leaf: u32,
     from: u64,
     length: u32,
 }
@@ -163,7 +163,7 @@ proptest! {
             ..class(minor, Some(50), 1_000_000)
         }).collect();
         classes.push(ClassConfig { ul: linear(kilobytes(above)), ..class(50, None, 1_000_000) });
-        let source = |(leaf, &(_, length)): (u16, &(u64, u32))| Source { leaf, from: 0, length };
+        let source = |(leaf, &(_, length)): (u32, &(u64, u32))| Source { leaf, from: 0, length };
         let sources: Vec<Source> = (1..).zip(&limits).map(source).collect();
         let sent = run(&mut driver(config(classes)), &sources, 0, 200_000_000);
         let mut all: Vec<(u64, u32)> = sent.iter().flatten().copied().collect();
@@ -295,8 +295,8 @@ fn a_change_keeps_the_state_of_unchanged_curves() {
         d: Duration::from_millis(20),
         m2,
     };
-    let with = |minors: &[u16], m2| {
-        let leaf = |&minor: &u16| ClassConfig {
+    let with = |minors: &[u32], m2| {
+        let leaf = |&minor: &u32| ClassConfig {
             rt: Some(curve(m2)),
             ..class(minor, Some(9), 1_000_000)
         };

@@ -26,9 +26,9 @@ use crate::sharing::tree::{ClassTree, LEVELS};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassConfig {
     /// The number of the class.
-    pub minor: u16,
+    pub minor: u32,
     /// The class above this one. `None` for a class at the top.
-    pub parent: Option<u16>,
+    pub parent: Option<u32>,
     /// The guaranteed rate, in bytes on the wire.
     pub rate: Rate,
     /// The rate that the class never exceeds. `None` means its rate: the class does not borrow. It may be
@@ -60,7 +60,7 @@ pub struct ClassConfig {
 
 impl ClassConfig {
     /// Creates a class with the guaranteed rate `rate` and tc's defaults.
-    pub const fn of_rate(minor: u16, parent: Option<u16>, rate: Rate) -> ClassConfig {
+    pub const fn of_rate(minor: u32, parent: Option<u32>, rate: Rate) -> ClassConfig {
         ClassConfig {
             minor,
             parent,

@@ -353,7 +353,7 @@ impl Algorithm for Htb {
         Ok(())
     }
 
-    fn succeed(&mut self, old: &mut Htb, kept: &[u16], now: Time, pool: &mut Pool) -> bool {
+    fn succeed(&mut self, old: &mut Htb, kept: &[u32], now: Time, pool: &mut Pool) -> bool {
         self.take_over(old, kept, now, pool);
         true
     }
@@ -379,11 +379,11 @@ impl Algorithm for Htb {
         self.classes.read_class_states(reading, most, visit)
     }
 
-    fn class_mut(&mut self, minor: u16) -> Option<&mut Box<dyn Discipline>> {
+    fn class_mut(&mut self, minor: u32) -> Option<&mut Box<dyn Discipline>> {
         self.classes.class_mut(minor)
     }
 
-    fn class_replaced(&mut self, minor: u16, _now: Time, _pool: &mut Pool) {
+    fn class_replaced(&mut self, minor: u32, _now: Time, _pool: &mut Pool) {
         self.classes.class_replaced(minor);
     }
 

@@ -14,7 +14,7 @@ use crate::testing::{Driver, fifo, in_class};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-fn class(minor: u16, parent: Option<u16>, rate: u64, ceil: u64) -> ClassConfig {
+fn class(minor: u32, parent: Option<u32>, rate: u64, ceil: u64) -> ClassConfig {
     ClassConfig {
         ceil: Some(kbit(ceil)),
         burst: Some(3000),
@@ -123,8 +123,8 @@ fn trees() -> impl Strategy<Value = Config> {
 
 fn class_with(index: usize, parent: Option<usize>, rate: u64, ceil: u64) -> ClassConfig {
     class(
-        index as u16 + 1,
-        parent.map(|parent| parent as u16 + 1),
+        index as u32 + 1,
+        parent.map(|parent| parent as u32 + 1),
         rate,
         ceil,
     )
@@ -178,7 +178,7 @@ const LONGEST_PACKET: f64 = 1500.0;
 
 /// Keeps leaves backlogged on a link that is never busy. Returns the times and lengths of each leaf's
 /// packets.
-fn backlogged(config: &Config, leaves: &[u16], until: Time) -> Vec<Vec<(u64, u32)>> {
+fn backlogged(config: &Config, leaves: &[u32], until: Time) -> Vec<Vec<(u64, u32)>> {
     let mut htb = driver(config.clone());
     let mut sent: Vec<Vec<(u64, u32)>> = vec![Vec::new(); leaves.len()];
     let mut leaf_of: Vec<usize> = Vec::new();
@@ -251,27 +251,27 @@ proptest! {
         for group in 0..groups {
             let leaves = (0..shares.len()).filter(|&leaf| group_of(leaf) == group);
             let rate = leaves.map(|leaf| rate_of(shares[leaf].0)).sum();
-            classes.push(class(2 + group as u16, Some(1), rate, (rate * 3 / 2).min(8_000)));
+            classes.push(class(2 + group as u32, Some(1), rate, (rate * 3 / 2).min(8_000)));
         }
         for (leaf, &(share, above, prio)) in shares.iter().enumerate() {
             let rate = rate_of(share);
-            let minor = 10 + leaf as u16;
-            let parent = Some(2 + group_of(leaf) as u16);
+            let minor = 10 + leaf as u32;
+            let parent = Some(2 + group_of(leaf) as u32);
             classes.push(ClassConfig { prio, ..class(minor, parent, rate, rate * (1 + above)) });
         }
         let config = config(classes.clone());
         let busy = (0..shares.len()).filter(|leaf| busy >> leaf & 1 == 1);
-        let leaves: Vec<u16> = busy.map(|leaf| 10 + leaf as u16).collect();
+        let leaves: Vec<u32> = busy.map(|leaf| 10 + leaf as u32).collect();
         prop_assume!(!leaves.is_empty());
         let sent = backlogged(&config, &leaves, Time::from_millis(400));
-        let settings = |minor: u16| classes.iter().find(|class| class.minor == minor).unwrap();
+        let settings = |minor: u32| classes.iter().find(|class| class.minor == minor).unwrap();
         for (sent, &minor) in sent.iter().zip(&leaves) {
             let leaf = settings(minor);
             let burst = 3000.0 + LONGEST_PACKET;
             check_rates(sent, (leaf.ceil(), burst), (leaf.rate, 2.0 * LONGEST_PACKET));
         }
-        for minor in 1..2 + groups as u16 {
-            let below = |leaf: &u16| minor == 1 || settings(*leaf).parent == Some(minor);
+        for minor in 1..2 + groups as u32 {
+            let below = |leaf: &u32| minor == 1 || settings(*leaf).parent == Some(minor);
             let mut together: Vec<(u64, u32)> = sent.iter().zip(&leaves).filter(|(_, leaf)| below(leaf))
                 .flat_map(|(sent, _)| sent.clone()).collect();
             together.sort_unstable();
@@ -391,7 +391,7 @@ fn a_throttled_leaf_is_not_asked_before_its_watchdog() {
 #[test]
 fn classes_are_added_and_removed_while_packets_are_queued() {
     let leaf = |minor| class(minor, Some(1), 800, 8_000);
-    let with = |minors: &[u16]| {
+    let with = |minors: &[u32]| {
         let mut config = config(
             [class(1, None, 8_000, 8_000)]
                 .into_iter()
@@ -430,8 +430,8 @@ fn classes_are_added_and_removed_while_packets_are_queued() {
 /// If the last class is removed in its turn, the turn passes to the first class.
 #[test]
 fn the_class_whose_turn_it_is_can_be_removed() {
-    let with = |leaves: &[u16]| {
-        let leaf = |&minor: &u16| class(minor, Some(1), 8_000, 8_000);
+    let with = |leaves: &[u32]| {
+        let leaf = |&minor: &u32| class(minor, Some(1), 8_000, 8_000);
         config(
             core::iter::once(class(1, None, 80_000, 80_000))
                 .chain(leaves.iter().map(leaf))
@@ -532,7 +532,7 @@ fn a_ceil_below_the_rate_limits_the_class_and_is_reported() {
 /// As in Linux's `htb_classify`: filters of the discipline lead to an inner class, whose filters go on.
 #[test]
 fn filters_of_inner_classes_choose_below_them() {
-    let to = |at: Option<u16>, dscp: core::ops::RangeInclusive<u8>, outcome: Outcome| Filter {
+    let to = |at: Option<u32>, dscp: core::ops::RangeInclusive<u8>, outcome: Outcome| Filter {
         at,
         condition: Match {
             dscp: Some(dscp),

@@ -173,6 +173,6 @@ proptest! {
             (0 | 1, minor) => Some(minor).filter(|minor| [1, 2, 9].contains(minor)),
             _ => Some(9),
         };
-        prop_assert_eq!(found, expected);
+        prop_assert_eq!(found, expected.map(u32::from));
     }
 }
