@@ -202,6 +202,24 @@ def test_dashboard_waits_for_its_first_history(watched: Watched) -> None:
     watched.check()
 
 
+def test_dashboard_waits_for_the_first_points(watched: Watched) -> None:
+    """A history without points, which a run has in its first second, is no trouble."""
+
+    def empty(route: Route) -> None:
+        answer = route.fetch()
+        document = answer.json()
+        route.fulfill(response=answer, json={**document, "at_s": [], "series": []})
+
+    watched.page.route("**/v1/history?*", empty)
+    page = watched.open()
+    expect(page.locator("#tree")).to_contain_text("root")
+    page.wait_for_timeout(1_500)
+    expect(page.locator("body")).not_to_contain_text("undefined")
+    page.unroute("**/v1/history?*")
+    until("there are points", lambda: drawn(page, "rate", 1))
+    watched.check()
+
+
 def test_dashboard_charts_are_tables_too(watched: Watched, api: Client) -> None:
     page = watched.open()
     page.get_by_role("radio", name="10 min").check()

@@ -132,8 +132,8 @@ export class Charts {
   }
 
   draw() {
-    // Nothing has been read yet.
-    if (!this.history?.document) return;
+    // Nothing has been read yet, or the run not often enough for a point.
+    if (!this.history?.document?.series.length) return;
     const { list, hasOther } = shownSeries(this.history, this.nameOf);
     const times = this.history.times();
     this.first = times[0] ?? Infinity;

@@ -108,13 +108,8 @@ impl Observer {
         self.0.packets.wait(&sent);
     }
 
-    /// Has the forwarding thread make a reading of everything. Returns `None` if the run has ended.
-    fn reading(&self) -> Option<RunReading> {
-        self.reading_of(Detail::All)
-    }
-
-    /// Has the forwarding thread read at least what is wanted.
-    fn reading_of(&self, detail: Detail) -> Option<RunReading> {
+    /// Has the forwarding thread read at least what is wanted. Returns `None` if the run has ended.
+    fn reading(&self, detail: Detail) -> Option<RunReading> {
         let made = self.0.made.lock().unwrap_or_else(PoisonError::into_inner);
         *self.0.detail.lock().unwrap_or_else(PoisonError::into_inner) = detail;
         self.0.wanted.write(1).ok()?;
@@ -163,7 +158,7 @@ impl Plane for Observer {
     }
 
     fn status(&self, detail: Detail) -> Result<Status, Refused> {
-        Ok(status_of(self.reading_of(detail).ok_or(Refused::Ended)?, detail))
+        Ok(status_of(self.reading(detail).ok_or(Refused::Ended)?, detail))
     }
 
     fn record(&self) -> Recorder {
@@ -171,7 +166,7 @@ impl Plane for Observer {
         let delays = self.0.delays.subscribe();
         let mut recording = Recording::default();
         Box::new(iter::from_fn(move || {
-            let reading = observer.reading()?;
+            let reading = observer.reading(Detail::Used)?;
             let sent: Vec<u64> = reading.sent.iter().map(|sent| sent.delays).collect();
             let delays = delays.take(&sent);
             Some(recording.interval(reading, &delays))
@@ -180,7 +175,7 @@ impl Plane for Observer {
 
     fn flows(&self, order: FlowOrder, limit: usize) -> Result<FlowsStatus, Refused> {
         self.0.packets.observe_flows();
-        let reading = self.reading().ok_or(Refused::Ended)?;
+        let reading = self.reading(Detail::Used).ok_or(Refused::Ended)?;
         self.wait_for_packets(&reading);
         let queues = QueueNames::of(&reading);
         let ends = reading.ends();
@@ -193,7 +188,7 @@ impl Plane for Observer {
         if !self.0.packets.keeps_packets() {
             return Err(Refused::no_packets());
         }
-        let reading = self.reading().ok_or(Refused::Ended)?;
+        let reading = self.reading(Detail::Used).ok_or(Refused::Ended)?;
         self.wait_for_packets(&reading);
         let queues = QueueNames::of(&reading);
         let ends = reading.ends();

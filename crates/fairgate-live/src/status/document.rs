@@ -46,10 +46,7 @@ pub(crate) fn status_of(reading: RunReading, detail: Detail) -> Status {
         directions,
     } = reading;
     let direction = |(side, mut direction): (usize, DirectionReading)| {
-        if detail == Detail::Used {
-            direction.tree.keep_used();
-        }
-        direction.tree.keep_classes(detail);
+        direction.tree.keep(detail);
         let queue = Some(&plan.queues[side]).filter(|_| detail == Detail::All);
         let mut status = direction_status(direction, started, queue);
         plan.class_names[side].add_to(&mut status.tree);

@@ -146,18 +146,19 @@ impl Clone for TreeReading {
 }
 
 impl TreeReading {
-    /// Forgets disciplines that no packet has come to, and classes that have sent none. A discipline that
-    /// stays has all above it, because they count its packets too.
-    pub(crate) fn keep_used(&mut self) {
-        self.nodes
-            .retain(|node| node.depth == 0 || node.statistics != Statistics::default());
-        for node in &mut self.nodes {
-            node.class_states.retain(|class| class.sent.packets > 0);
+    /// Forgets that of which nothing is wanted: a tree that was read as a whole has it.
+    pub(crate) fn keep(&mut self, detail: Detail) {
+        if detail == Detail::Used {
+            self.nodes.retain(|node| is_used(node.depth, &node.statistics));
+            for node in &mut self.nodes {
+                node.class_states.retain(|class| class.sent.packets > 0);
+            }
         }
+        self.keep_classes(detail);
     }
 
     /// Forgets the classes at the root of which nothing is wanted. Several workers have a tree each.
-    pub(crate) fn keep_classes(&mut self, detail: Detail) {
+    fn keep_classes(&mut self, detail: Detail) {
         let is_sharded = self.nodes.first().is_some_and(|root| root.name == SHARDED);
         let root = usize::from(is_sharded);
         let mut is_kept = true;
@@ -227,6 +228,12 @@ impl TreeReading {
     }
 }
 
+/// Returns whether a packet has come to a discipline, or it is the root. A discipline that is used has all
+/// above it, because they count its packets, too.
+fn is_used(depth: usize, statistics: &Statistics) -> bool {
+    depth == 0 || statistics.enqueued.packets > 0
+}
+
 /// A step of a reading.
 struct Step<'s> {
     nodes: &'s mut Vec<NodeReading>,
@@ -240,7 +247,8 @@ impl Visitor for Step<'_> {
         if found.depth <= 1 {
             *self.is_left_out = found.depth == 1 && !self.detail.has_class(found.class);
         }
-        if *self.is_left_out {
+        let is_unwanted = self.detail == Detail::Used && !is_used(found.depth, found.statistics);
+        if *self.is_left_out || is_unwanted {
             return;
         }
         let mut variables = Vec::new();
@@ -261,6 +269,10 @@ impl Visitor for Step<'_> {
     }
 
     fn class(&mut self, state: &ClassState<'_>) {
+        // Classes of a discipline that was left out as unused have sent nothing either.
+        if self.detail == Detail::Used && state.sent.packets == 0 {
+            return;
+        }
         let node = self.nodes.last_mut().expect("its discipline comes before it");
         let is_at_root = node.depth == 0;
         if *self.is_left_out || is_at_root && !self.detail.has_class(Some(state.minor)) {
@@ -328,7 +340,7 @@ mod tests {
 
         let whole = TreeReading::of(&*tree).nodes;
         let mut kept = TreeReading::of_nodes(whole.clone());
-        kept.keep_classes(detail);
+        kept.keep(detail);
         assert_eq!(kept.nodes.iter().map(path).collect::<Vec<_>>(), paths);
         assert_eq!(kept.nodes[0].class_states.len(), 1);
         let mut sharded = vec![NodeReading {
@@ -343,8 +355,36 @@ mod tests {
             }));
         }
         let mut sharded = TreeReading::of_nodes(sharded);
-        sharded.keep_classes(detail);
+        sharded.keep(detail);
         assert_eq!(sharded.nodes.len(), 1 + 2 * paths.len());
+    }
+
+    /// What no packet has come to is left out, whether while the tree is read or afterwards.
+    #[test]
+    fn what_is_used_is_read_alone() {
+        let mut tree = Spec::inline(TREE).unwrap().build(1).unwrap();
+        let mut pool = Pool::with_capacity(1);
+        let packet = Packet {
+            class: ClassId::new(1, 20),
+            ..Packet::of_length(900)
+        };
+        let id = pool.insert(packet).unwrap();
+        tree.enqueue(id, Time::ZERO, &mut pool);
+        tree.dequeue(Time::ZERO, &mut pool);
+        let mut read = TreeReading::with_detail(Detail::Used);
+        assert!(read.go_on(&*tree, &|| false));
+        let mut kept = TreeReading::of(&*tree);
+        kept.keep(Detail::Used);
+        for reading in [read, kept] {
+            let paths: Vec<_> = reading
+                .nodes
+                .iter()
+                .map(|node| (node.depth, node.class))
+                .collect();
+            assert_eq!(paths, [(0, None), (1, Some(20))]);
+            let states = reading.nodes[0].class_states.iter();
+            assert_eq!(states.map(|state| state.minor).collect::<Vec<_>>(), [1, 20]);
+        }
     }
 
     /// Many small steps read the same as one, whatever the steps are.

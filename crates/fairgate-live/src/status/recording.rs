@@ -10,10 +10,13 @@ use super::delays::{Delays, micros, quantile};
 use super::path::Path;
 use super::reading::{NodeReading, RunReading, TreeReading};
 
-/// A recording. It keeps the counters of the last reading.
+/// A recording. It keeps the counters of the last reading. Disciplines that no packet has come to need not be
+/// read.
 #[derive(Default)]
 pub(crate) struct Recording {
     before: HashMap<Discipline, Before>,
+    /// When the last reading was made.
+    read_at: Option<Time>,
 }
 
 /// A discipline: the direction, and the path of classes to it.
@@ -31,7 +34,7 @@ impl Recording {
     ///
     /// A discipline has a row if packets came, left or waited there. A root always has one.
     pub(crate) fn interval(&mut self, reading: RunReading, delays: &Delays) -> Interval {
-        let is_first = self.before.is_empty();
+        let last = self.read_at.replace(reading.at);
         let mut before = std::mem::take(&mut self.before);
         let mut rows = Vec::new();
         for (from, direction) in reading.directions.into_iter().enumerate() {
@@ -44,11 +47,12 @@ impl Recording {
                     host: node.host.clone(),
                     statistics: node.statistics.clone(),
                 };
-                if !is_first {
+                if let Some(last) = last {
                     let row = Row {
                         from: &direction.from,
                         class: &place.1,
                         started: reading.started,
+                        last,
                         before: before.remove(&place).filter(|before| before.goes_on(&node)),
                         delay: match (&delay_of_all, node.depth) {
                             (Some(all), 0) => Some(percentiles(all)),
@@ -89,6 +93,8 @@ struct Row<'r> {
     from: &'r str,
     class: &'r str,
     started: Time,
+    /// When the last reading was made: not before, its counters began at 0 if they do not go on.
+    last: Time,
     before: Option<Before>,
     delay: Option<Percentiles>,
 }
@@ -97,7 +103,7 @@ impl Row<'_> {
     fn of(self, node: NodeReading) -> Option<ClassInterval> {
         let (begin, earlier) = match self.before {
             Some(before) => (before.at, before.statistics),
-            None => (self.started, Statistics::default()),
+            None => (self.last, Statistics::default()),
         };
         let since = node.statistics.since(&earlier);
         let backlog = node.statistics.backlog();
@@ -150,5 +156,35 @@ fn percentiles(histogram: &Histogram<u32>) -> Percentiles {
         p95_us: at(0.95),
         p99_us: at(0.99),
         max_us: micros(histogram.max()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fairgate::{Packet, Pool};
+    use fairgate_config::Spec;
+
+    use super::*;
+
+    /// A discipline that was not there, or that no packet had come to, was not read before. What it did, it
+    /// did since the last reading.
+    #[test]
+    fn what_was_not_read_before_has_done_all_since() {
+        let mut root = Spec::inline("fifo").unwrap().build(1).unwrap();
+        let mut pool = Pool::with_capacity(1);
+        let id = pool.insert(Packet::of_length(900)).unwrap();
+        root.enqueue(id, Time::ZERO, &mut pool);
+        let node = TreeReading::at(Time::from_secs(7), &*root).nodes.remove(0);
+        let row = Row {
+            from: "a",
+            class: "",
+            started: Time::ZERO,
+            last: Time::from_secs(5),
+            before: None,
+            delay: None,
+        };
+        let row = row.of(node).unwrap();
+        assert_eq!((row.at_s, row.seconds), (7.0, 2.0));
+        assert_eq!((row.sent.packets, row.backlog.packets), (0, 1));
     }
 }

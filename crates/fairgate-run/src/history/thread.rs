@@ -104,12 +104,17 @@ pub(crate) fn start(
                 let _ = builder.spawn_scoped(scope, move || keep(keeper, history, &readings));
             }
             let _written = written;
+            // The first one finds all memory cold, and says nothing about those after it.
+            let mut is_first = true;
             loop {
                 let began = Instant::now();
                 if reader.read(began).is_none() {
                     return;
                 }
-                let pause = pause(began.elapsed());
+                let pause = match std::mem::take(&mut is_first) {
+                    true => INTERVAL,
+                    false => pause(began.elapsed()),
+                };
                 if stopped.recv_timeout(pause) != Err(RecvTimeoutError::Timeout) {
                     return;
                 }

@@ -119,7 +119,7 @@ fn what_is_not_there_is_a_problem() {
         ("/v1/status?unused=true", 400, "malformed"),
         ("/v1/status?classes=", 400, "malformed"),
         ("/v1/status?classes=7-3", 400, "malformed"),
-        ("/v1/status/left?classes=1-65536", 400, "malformed"),
+        ("/v1/status/left?classes=1-4294967296", 400, "malformed"),
         ("/v1/status?used=true&used=true", 400, "malformed"),
     ];
     for (target, status, kind) in cases {
