@@ -48,11 +48,13 @@ noinline long fairgate_call_any(struct guarded *call, void *f, long a, long b, l
 	register long fifth asm("r8") = e;
 	register void *target asm("r9") = f;
 
-	asm volatile("mov %%rsp, (%%rax)\n\t"
+	asm volatile(KEEP_FRAME
+		     "mov %%rsp, (%%rax)\n\t"
 		     CALL_NOSPEC
+		     TAKE_FRAME
 		     : "+a" (result), "+D" (a), "+S" (b), "+d" (c), "+r" (fourth), "+r" (fifth),
 		       [thunk_target] "+r" (target), ASM_CALL_CONSTRAINT
-		     :: "rbx", "rbp", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc");
+		     :: LOST_FRAME "rbx", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc");
 	return result;
 }
 

@@ -8,10 +8,19 @@
 #include <linux/percpu.h>
 #include <linux/skbuff.h>
 #include <linux/spinlock.h>
+#include <linux/version.h>
 #include <net/netlink.h>
 #include <net/pkt_sched.h>
 #include "fairgate.h"
 #include "fairgate_netlink.h"
+
+/* What older kernels have under another name, or not at all. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(5, 11, 0)
+#define in_hardirq() in_irq()
+#endif
+#if LINUX_VERSION_CODE < KERNEL_VERSION(5, 18, 0)
+#define kfree_skb_reason(skb, reason) kfree_skb(skb)
+#endif
 
 /* ---- Guarded calls: panic.c ---- */
 
@@ -21,6 +30,9 @@ enum entry { BUILD, ENQUEUE, ENQUEUED, DEQUEUE, FLUSH, STATISTICS, DUMP, CHANGE,
 
 struct guarded {
 	void *saved;			/* the stack pointer of the call */
+#ifdef CONFIG_FRAME_POINTER
+	void *frame;			/* the frame pointer, right behind it */
+#endif
 	struct list_head *owner;	/* the blocks that the call allocates */
 	bool panicked, no_memory;
 	char why[128];			/* the place and text of the panic */
@@ -47,20 +59,29 @@ long fairgate_call_sleeping(struct guarded *call, enum entry entry, void *f, lon
 /*
  * Calls f(a, b, c), which fgk_escape() may leave. Then no register is as before but the stack pointer: the
  * compiler saves those that it needs. A function with large variables needs that of the frame pointer, which
- * it would not save: there call a function of its own.
+ * it would not save: there call a function of its own. Where all functions have frame pointers, the compiler
+ * saves it in none, and so the call does. (In memory: objtool takes `pop %rbp` for the end of a frame.)
  */
 #ifdef CONFIG_FRAME_POINTER
-#error "sch_fairgate needs a kernel with CONFIG_UNWINDER_ORC: with frame pointers a panic can't be caught"
+#define KEEP_FRAME "mov %%rbp, 8(%%rax)\n\t" "push %%rax\n\t"
+#define TAKE_FRAME "\n\tpop %%rcx" "\n\tmov 8(%%rcx), %%rbp"
+#define LOST_FRAME
+#else
+#define KEEP_FRAME
+#define TAKE_FRAME
+#define LOST_FRAME "rbp",
 #endif
 static __always_inline long guarded(struct guarded *call, void *f, long a, long b, long c)
 {
 	long result = (long)&call->saved;
 
-	asm volatile("mov %%rsp, (%%rax)\n\t"
+	asm volatile(KEEP_FRAME
+		     "mov %%rsp, (%%rax)\n\t"
 		     "call %P[f]"
+		     TAKE_FRAME
 		     : "+a" (result), "+D" (a), "+S" (b), "+d" (c), ASM_CALL_CONSTRAINT
 		     : [f] "i" (f)
-		     : "rbx", "rbp", "rcx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc");
+		     : LOST_FRAME "rbx", "rcx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc");
 	return result;
 }
 

@@ -117,21 +117,34 @@ static int fairgate_dump_class(struct Qdisc *sch, unsigned long minor, struct sk
 	return 0;
 }
 
+/* Bytes and packets that were sent. */
+static int copy_basic(struct gnet_dump *d, u64 bytes, u64 packets)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(5, 16, 0)
+	struct gnet_stats_basic_packed basic = { .bytes = bytes, .packets = packets };
+
+	return gnet_stats_copy_basic(NULL, d, NULL, &basic);
+#else
+	struct gnet_stats_basic_sync basic;
+
+	gnet_stats_basic_sync_init(&basic);
+	u64_stats_set(&basic.bytes, bytes);
+	u64_stats_set(&basic.packets, packets);
+	return gnet_stats_copy_basic(d, NULL, &basic, false);
+#endif
+}
+
 static int fairgate_dump_class_stats(struct Qdisc *sch, unsigned long minor, struct gnet_dump *d)
 {
-	struct gnet_stats_basic_sync basic;
 	struct gnet_stats_queue queue = {};
 	struct fgk_class class = {};
 
 	if (!read_class(sch, minor, &class))
 		return 0;
-	gnet_stats_basic_sync_init(&basic);
-	u64_stats_set(&basic.bytes, class.counts.dequeued[1]);
-	u64_stats_set(&basic.packets, class.counts.dequeued[0]);
 	queue.backlog = class.counts.backlog[1];
 	queue.drops = class.counts.dropped[0];
 	queue.overlimits = class.counts.overlimits;
-	if (gnet_stats_copy_basic(d, NULL, &basic, false) < 0 ||
+	if (copy_basic(d, class.counts.dequeued[1], class.counts.dequeued[0]) < 0 ||
 	    gnet_stats_copy_queue(d, NULL, &queue, class.counts.backlog[0]) < 0)
 		return -1;
 	return 0;

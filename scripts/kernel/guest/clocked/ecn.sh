@@ -3,7 +3,8 @@ network
 echo 1 > /proc/sys/net/ipv4/tcp_ecn
 in_b sh -c 'echo 1 > /proc/sys/net/ipv4/tcp_ecn'
 tree 'tbf rate=20mbit burst=5kb / fq_codel'
-iperf3 -c $there -t 4 -P 2 -i 0 -f m > /run/iperf
+# Enough connections for a queue: with two, each may have so little queued that there is none.
+iperf3 -c $there -t 4 -P 8 -i 0 -f m > /run/iperf
 echo 2 > /proc/sys/net/ipv4/tcp_ecn
 paced "$(shown marked) > 0" 'marked packets'
 [ "$(shown dropped_packets)" -eq 0 ] || fail "$(shown dropped_packets) are dropped"

@@ -80,19 +80,22 @@ pub(super) struct Index {
     single: Option<Single>,
 }
 
+/// Returns the patterns of the conditions with these ranks.
+#[inline(never)]
+fn patterns(ranks: Vec<u32>, conditions: &[&Match]) -> Vec<(u32, Pattern)> {
+    let with_pattern = |rank: u32| (rank, Pattern::of(conditions[rank as usize]));
+    ranks.into_iter().map(with_pattern).collect()
+}
+
 impl Index {
     /// Builds the index over `conditions`, in the order of rank. At most 2^32 - 2 are allowed.
     // Not inlined: its own frame is not added to that of the caller.
     #[inline(never)]
     pub(super) fn new(conditions: &[&Match], limits: Limits) -> Index {
         let mut index = Index::default();
-        let mut rest = Vec::new();
-        for (rank, condition) in (0..).zip(conditions) {
-            let pattern = Pattern::of(condition);
-            if !pattern.is_impossible {
-                rest.push((rank, pattern));
-            }
-        }
+        let all = (0..conditions.len() as u32).collect();
+        let mut rest = patterns(all, conditions);
+        rest.retain(|(_, pattern)| !pattern.is_impossible);
         let mut rest = match rest.len() <= limits.few {
             true => rest.into_iter().map(|(rank, _)| rank).collect(),
             false => index.take_tables(rest, &limits),
@@ -105,8 +108,7 @@ impl Index {
             return index;
         }
         if rest.len() <= limits.few {
-            let with_pattern = |rank: u32| (rank, Pattern::of(conditions[rank as usize]));
-            index.few = rest.into_iter().map(with_pattern).collect();
+            index.few = patterns(rest, conditions);
             return index;
         }
         let with_condition = |rank: u32| (rank, conditions[rank as usize]);
@@ -122,6 +124,7 @@ impl Index {
     }
 
     /// Builds the tables. Returns the ranks of the filters that are in no table.
+    #[inline(never)]
     fn take_tables(&mut self, filters: Vec<(u32, Pattern)>, limits: &Limits) -> Vec<u32> {
         let mut left = filters.len();
         let mut by_mask: BTreeMap<Fields, Vec<(u32, Fields, bool)>> = BTreeMap::new();
