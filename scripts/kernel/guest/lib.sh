@@ -144,8 +144,11 @@ sent_and_waiting() {
         END { printf "%d %s", sent, waiting ? waiting : 0 }'
 }
 
+# A packet of an earlier test may have passed a discipline that is attached already.
 begin_count() {
-    arrived > /run/before
+    local sent
+    sent=$(sent_and_waiting)
+    echo $(($(arrived) - ${sent% *})) > /run/before
 }
 
 # Nothing waits and nothing moves.
