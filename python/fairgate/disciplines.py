@@ -2962,7 +2962,7 @@ def htb(
         The maximum number of unclassified packets queued. They are sent first, and not shaped. In
         packets. Allowed: at least 0. Default: 1000.
     classes : iterable of Class
-        Its classes. Parameters of a class: `parent` (1 to 65535, or none, default none): The class above
+        Its classes. Parameters of a class: `parent` (1 to 262143, or none, default none): The class above
         this one. A class without one is at the top; `rate` (at least 1bit): The guaranteed rate of the
         class; `ceil` (at least 1bit, or none, default none): The rate that the class never exceeds,
         borrowing included. By default its rate; below it, the limit; `burst` (at least 1b, or none,
@@ -3032,7 +3032,7 @@ def hfsc(
         How the link encodes packets: ATM sends 53 bytes for 48, PTM 65 for 64. Allowed: uncut or atm or
         ptm. Default: uncut.
     classes : iterable of Class
-        Its classes. Parameters of a class: `parent` (1 to 65535, or none, default none): The class above
+        Its classes. Parameters of a class: `parent` (1 to 262143, or none, default none): The class above
         this one. A class without one is at the top; `rt` (a service curve, or none, default none): Real
         time: the bytes that a leaf gets by which time, whatever the other classes do. Used for leaves
         only; `ls` (a service curve, or none, default 1mbit): Link sharing: the share of the rest among
@@ -3088,7 +3088,7 @@ def cbq(
         ALTQ's approximation, by which a high priority borrows first. Allowed: formal or top-level.
         Default: formal.
     classes : iterable of Class
-        Its classes. Parameters of a class: `parent` (1 to 65535, or none, default none): The class above
+        Its classes. Parameters of a class: `parent` (1 to 262143, or none, default none): The class above
         this one. A class without one is at the top; `rate` (at least 1bit): The rate of the class, at
         most the rate of its parent; `priority` (0 to 7, default 1): Who is served first, 7 before 0. Used
         for leaves only; `borrow` (true or false, default true): Whether the class may use what its parent

@@ -124,7 +124,11 @@ impl Spec {
                 most: in_bytes(class.most().bits_per_second()),
             },
         }))?;
-        let of = |minor: u32| config.classes.iter().find(|class| class.minor == minor);
+        // They ascend. A list of subscribers has thousands.
+        let of = |minor: u32| {
+            let place = config.classes.binary_search_by_key(&minor, |class| class.minor);
+            Some(&config.classes[place.ok()?])
+        };
         let line = of(shape.line).expect("the line is a class");
         for class in &config.classes {
             if class.link_layer != line.link_layer {
