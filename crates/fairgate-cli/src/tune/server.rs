@@ -24,7 +24,7 @@ use crate::tune::wire::{self, Opened, Probe, Request, Token, What};
 /// The most connections at a time, of all clients.
 const MOST_CONNECTIONS: usize = 64;
 /// The most bytes of a measurement, both directions together.
-const MOST_BYTES: u64 = 32 << 30;
+const MOST_BYTES: u64 = 256 << 30;
 /// The longest time for which one connection sends or receives.
 pub(crate) const LONGEST_LOAD: Duration = Duration::from_secs(35);
 /// How long a client may take for a request.
