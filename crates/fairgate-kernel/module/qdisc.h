@@ -63,6 +63,7 @@ long fairgate_call_sleeping(struct guarded *call, enum entry entry, void *f, lon
  * saves it in none, and so the call does. (In memory: objtool takes `pop %rbp` for the end of a frame.)
  */
 #ifdef CONFIG_FRAME_POINTER
+static_assert(offsetof(struct guarded, saved) == 0 && offsetof(struct guarded, frame) == 8);
 #define KEEP_FRAME "mov %%rbp, 8(%%rax)\n\t" "push %%rax\n\t"
 #define TAKE_FRAME "\n\tpop %%rcx" "\n\tmov 8(%%rcx), %%rbp"
 #define LOST_FRAME
