@@ -9,6 +9,8 @@
 //! When the least entry is taken, the root is therefore only marked vacant. The next insertion fills it with
 //! one sift down, instead of one down and one up.
 
+use super::NOTHING;
+
 /// The number of children of a node.
 const CHILDREN: usize = 4;
 
@@ -23,6 +25,7 @@ struct Siblings {
 impl Siblings {
     /// The upper halves differ, so that empty places are not taken for equal entries.
     const NONE: Siblings = Siblings {
+        // The upper half of any entry is less, by 4 at least.
         upper: [u64::MAX, u64::MAX - 1, u64::MAX - 2, u64::MAX - 3],
         lower: [u64::MAX; CHILDREN],
     };
@@ -63,7 +66,7 @@ impl Siblings {
     }
 }
 
-/// A heap of numbers below [`Heap::NOTHING`].
+/// A heap of numbers below [`NOTHING`]. That is what an empty one has as its root.
 #[derive(Debug)]
 pub(super) struct Heap {
     root: u128,
@@ -76,12 +79,9 @@ pub(super) struct Heap {
 }
 
 impl Heap {
-    /// What an empty heap has as its root. The upper half of any entry is less, by 4 at least.
-    pub(super) const NOTHING: u128 = u128::MAX;
-
     pub(super) fn new() -> Heap {
         Heap {
-            root: Heap::NOTHING,
+            root: NOTHING,
             lines: Vec::new(),
             below: 0,
             vacant: false,
@@ -98,7 +98,7 @@ impl Heap {
         }
     }
 
-    /// Returns the least entry, or [`Heap::NOTHING`].
+    /// Returns the least entry, or [`NOTHING`].
     #[inline]
     pub(super) fn least(&mut self) -> u128 {
         if self.vacant {
@@ -110,10 +110,7 @@ impl Heap {
     /// Removes the entry that [`least`](Heap::least) has just returned.
     #[inline]
     pub(super) fn take(&mut self) {
-        debug_assert!(
-            !self.vacant && self.root != Heap::NOTHING,
-            "there is an entry to take"
-        );
+        debug_assert!(!self.vacant && self.root != NOTHING, "there is an entry to take");
         self.vacant = true;
     }
 
@@ -122,7 +119,7 @@ impl Heap {
     fn fill(&mut self) {
         self.vacant = false;
         let Some(last) = self.below.checked_sub(1) else {
-            self.root = Heap::NOTHING;
+            self.root = NOTHING;
             return;
         };
         self.below = last;
@@ -166,7 +163,7 @@ impl Heap {
     fn push(&mut self, mut entry: u128) {
         if entry < self.root {
             std::mem::swap(&mut entry, &mut self.root);
-            if entry == Heap::NOTHING {
+            if entry == NOTHING {
                 return;
             }
         }

@@ -11,25 +11,32 @@
 //!   | time, ns: 56 |   ticket: 46   | kind: 4 | index: 22 |
 //! ```
 //!
-//! There are two [heaps](Heap). Events of links and nodes are most of all events, but few of them wait at a
-//! time: one or two for each interface with traffic. Events of flows wait by tens of thousands, if there are
-//! as many flows, because each connection has timers. In a heap of their own they don't make each event of a
-//! link slower.
+//! Those of the near future are in a [calendar](Calendar), which has most of what comes next. All others are
+//! in a [heap](Heap): timers of connections, of which tens of thousands may wait, and most of them will be
+//! moved before they are due.
 //!
 //! No event is ever removed from the middle. If an event is no longer needed, its owner ignores it when it
 //! occurs.
 
+mod calendar;
 mod heap;
 
 use std::time::Duration;
 
 use fairgate::Time;
 
+use calendar::Calendar;
 use heap::Heap;
 
 const INDEX_BITS: u32 = 22;
 const EVENT_BITS: u32 = 26;
 const TIME_SHIFT: u32 = 72;
+
+/// What is later than every event: it stands for none.
+const NOTHING: u128 = u128::MAX;
+
+/// After how many events the calendar is adapted to the time between them: a power of two.
+const EVENTS_BETWEEN: u64 = 1 << 12;
 
 /// Converts a duration to a point in simulated time.
 pub(crate) fn time(duration: Duration) -> Time {
@@ -73,15 +80,6 @@ pub(crate) enum Event {
 impl Event {
     /// The number of interfaces or flows that events can distinguish.
     pub(crate) const INDICES: u32 = 1 << INDEX_BITS;
-
-    /// Whether this is an event of a link or a node.
-    #[inline(always)]
-    fn is_of_network(self) -> bool {
-        matches!(
-            self,
-            Event::Arrival(_) | Event::Wake(_) | Event::Processed(_) | Event::Medium(_)
-        )
-    }
 
     // Inlined, because where the kind is known this is a constant beside the index.
     #[inline(always)]
@@ -143,13 +141,14 @@ impl Ticket {
 /// The future events.
 #[derive(Debug)]
 pub(crate) struct Events {
-    /// Events of links and nodes.
-    of_network: Heap,
-    /// Events of flows, and those of the whole run.
-    of_flows: Heap,
+    near: Calendar,
+    far: Heap,
     next_ticket: u64,
     now: Time,
     end: Time,
+    /// The number of events that were taken, and the time when the calendar was looked at last.
+    taken: u64,
+    adapted_at: Time,
 }
 
 impl Events {
@@ -163,11 +162,13 @@ impl Events {
             "the end of a simulation must fit into 56 bits"
         );
         Events {
-            of_network: Heap::new(),
-            of_flows: Heap::new(),
+            near: Calendar::new(),
+            far: Heap::new(),
             next_ticket: 0,
             now: Time::ZERO,
             end,
+            taken: 0,
+            adapted_at: Time::ZERO,
         }
     }
 
@@ -224,26 +225,40 @@ impl Events {
         let entry = u128::from(time.nanos()) << TIME_SHIFT
             | u128::from(ticket.0) << EVENT_BITS
             | u128::from(event.pack());
-        match event.is_of_network() {
-            true => self.of_network.insert(entry),
-            false => self.of_flows.insert(entry),
+        if !self.near.insert(entry, self.now.nanos()) {
+            self.far.insert(entry);
         }
     }
 
     /// Removes the next event and sets the clock to its time.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<Event> {
-        let (of_network, of_flows) = (self.of_network.least(), self.of_flows.least());
-        let (first, heap) = match of_network < of_flows {
-            true => (of_network, &mut self.of_network),
-            false => (of_flows, &mut self.of_flows),
-        };
-        if first == Heap::NOTHING {
+        let (near, far) = (self.near.least(), self.far.least());
+        let first = near.min(far);
+        if first == NOTHING {
             return None;
         }
-        heap.take();
+        match near < far {
+            true => self.near.take(),
+            false => self.far.take(),
+        }
         self.now = Time::from_nanos((first >> TIME_SHIFT) as u64);
+        self.taken += 1;
+        if self.taken.is_multiple_of(EVENTS_BETWEEN) {
+            self.adapt();
+        }
         Some(Event::unpack(first as u32 & ((1 << EVENT_BITS) - 1)))
+    }
+}
+
+impl Events {
+    /// Adapts the calendar to the time between the last events.
+    #[cold]
+    fn adapt(&mut self) {
+        let gap = self.now.nanos_since(self.adapted_at) / EVENTS_BETWEEN;
+        self.adapted_at = self.now;
+        let far = &mut self.far;
+        self.near.adapt(gap, self.now.nanos(), |entry| far.insert(entry));
     }
 }
 
@@ -371,7 +386,6 @@ mod tests {
             let mut model: Vec<(u64, u32)> = Vec::new();
             for (number, (delay, removals)) in (0u32..).zip(steps) {
                 let time = events.now() + delay;
-                // Every third event is of the other heap.
                 let event = match number % 3 {
                     0 => Event::Arrival(number),
                     _ => Event::Source(number),
