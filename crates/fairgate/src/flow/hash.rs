@@ -39,11 +39,14 @@ impl FlowHash {
 }
 
 /// The state of SipHash-1-3 (Aumasson and Bernstein 2012) between words of the message.
+///
+/// The words are taken in one by one, without the buffer that a hasher of any bytes needs: that is a third
+/// fewer instructions for a flow, and two thirds for a host.
 #[derive(Clone, Copy, Debug)]
-struct Sip([u64; 4]);
+pub(crate) struct Sip([u64; 4]);
 
 impl Sip {
-    fn new(key: [u64; 2]) -> Sip {
+    pub(crate) fn new(key: [u64; 2]) -> Sip {
         Sip([
             key[0] ^ 0x736f_6d65_7073_6575,
             key[1] ^ 0x646f_7261_6e64_6f6d,
@@ -70,7 +73,7 @@ impl Sip {
 
     /// Takes in eight bytes of the message.
     #[inline(always)]
-    fn word(self, word: u64) -> Sip {
+    pub(crate) fn word(self, word: u64) -> Sip {
         let Sip([a, b, c, d]) = self;
         let Sip([a, b, c, d]) = Sip([a, b, c, d ^ word]).round();
         Sip([a ^ word, b, c, d])
@@ -78,7 +81,7 @@ impl Sip {
 
     /// Returns the hash of a message of `length` bytes, a multiple of eight that all were taken in.
     #[inline(always)]
-    fn finish(self, length: u64) -> u64 {
+    pub(crate) fn finish(self, length: u64) -> u64 {
         let Sip([a, b, c, d]) = self.word(length << 56);
         let Sip([a, b, c, d]) = Sip([a, b, c ^ 0xff, d]).round().round().round();
         a ^ b ^ c ^ d
@@ -86,9 +89,6 @@ impl Sip {
 }
 
 /// Hashes flow keys with SipHash-1-3 under a 128-bit key.
-///
-/// The words are taken in one by one, without the buffer that a hasher of any bytes needs: that is a third
-/// fewer instructions for each packet.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowHasher {
     start: Sip,

@@ -3,11 +3,9 @@
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use siphasher::sip::SipHasher13;
-
 use crate::error::ConfigError;
 use crate::flow::ethertype::{IPV4, IPV6};
-use crate::flow::{FlowHash, FlowKey};
+use crate::flow::{FlowHash, FlowKey, Sip};
 use crate::slot::Slot;
 
 /// The bits in front of an IPv4 address in a [`FlowKey`]. They are the same in all of them.
@@ -137,9 +135,8 @@ impl HostBy {
         }
     }
 
-    fn needs_headers(&self) -> bool {
-        let numbers = self.source_port || self.destination_port || self.protocol || self.vlan;
-        numbers || self.source.is_some() || self.destination.is_some()
+    fn counts_numbers(&self) -> bool {
+        self.source_port | self.destination_port | self.protocol | self.vlan
     }
 
     /// Returns the host of a packet. Returns `None` if the packet lacks a selected field: headers, or
@@ -150,46 +147,55 @@ impl HostBy {
             mark: packet.mark & self.mark,
             ..Host::default()
         };
-        if !self.needs_headers() {
-            return Some(host);
-        }
-        let key = headers?;
         if let Some(mask) = self.source {
+            let key = headers?;
             host.source = mask.apply(&key.source, key.ethertype)?;
             host.ethertype = key.ethertype;
         }
         if let Some(mask) = self.destination {
+            let key = headers?;
             host.destination = mask.apply(&key.destination, key.ethertype)?;
             host.ethertype = key.ethertype;
         }
-        let where_counted = |counts: bool, number: u16| if counts { number } else { 0 };
-        host.source_port = where_counted(self.source_port, key.source_port);
-        host.destination_port = where_counted(self.destination_port, key.destination_port);
-        host.vlan = where_counted(self.vlan, key.vlan);
-        host.protocol = where_counted(self.protocol, key.protocol.into()) as u8;
+        if self.counts_numbers() {
+            let key = headers?;
+            let where_counted = |counts: bool, number: u16| if counts { number } else { 0 };
+            host.source_port = where_counted(self.source_port, key.source_port);
+            host.destination_port = where_counted(self.destination_port, key.destination_port);
+            host.vlan = where_counted(self.vlan, key.vlan);
+            host.protocol = where_counted(self.protocol, key.protocol.into()) as u8;
+        }
         Some(host)
     }
 
-    /// Returns the host's hash under the key in `hasher`. Fields that are not selected are left out.
+    /// Returns the host's hash under the key in `start`. What is not selected is left out, and of an IPv4
+    /// address the upper half, which is 0. Lengths and the last word tell IPv4 from IPv6.
     #[inline]
-    pub(super) fn hash(&self, host: &Host, hasher: &SipHasher13) -> FlowHash {
-        let mut bytes = [0; 48];
-        let mut end = 0;
-        let mut add = |address: u128| {
-            bytes[end..end + 16].copy_from_slice(&address.to_ne_bytes());
-            end += 16;
+    pub(super) fn hash(&self, host: &Host, start: Sip) -> FlowHash {
+        let is_ipv6 = host.ethertype == IPV6;
+        let mut message = (start, 0);
+        let mut add = |word: u64| message = (message.0.word(word), message.1 + 8);
+        for (mask, address) in [(self.source, host.source), (self.destination, host.destination)] {
+            if mask.is_some() {
+                add(address as u64);
+                if is_ipv6 {
+                    add((address >> 64) as u64);
+                }
+            }
+        }
+        if self.mark != 0 {
+            add(host.mark.into());
+        }
+        let numbers = match self.counts_numbers() {
+            true => {
+                let ports = u64::from(host.source_port) << 48 | u64::from(host.destination_port) << 32;
+                ports | u64::from(host.vlan) << 16 | u64::from(host.protocol) << 8
+            }
+            false => 0,
         };
-        if self.source.is_some() {
-            add(host.source);
-        }
-        if self.destination.is_some() {
-            add(host.destination);
-        }
-        let ports = u64::from(host.source_port) << 48 | u64::from(host.destination_port) << 32;
-        let is_ipv6 = u64::from(host.ethertype == IPV6);
-        let rest = ports | u64::from(host.vlan) << 16 | u64::from(host.protocol) << 8 | is_ipv6;
-        add(u128::from(rest) << 64 | u128::from(host.mark));
-        FlowHash::from_raw(hasher.hash(&bytes[..end]))
+        add(numbers | u64::from(is_ipv6));
+        let (state, length) = message;
+        FlowHash::from_raw(state.finish(length))
     }
 
     /// Displays a host like `192.0.2.7`, `192.0.2.7 > 198.51.100.1` or `vlan 7`.

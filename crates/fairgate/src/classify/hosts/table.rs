@@ -3,11 +3,10 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use siphasher::sip::SipHasher13;
-
 use super::ages::Ages;
 use super::{Discover, Holder, Tenant};
 use crate::classify::{Host, HostBy, Template};
+use crate::flow::Sip;
 use crate::pool::{PacketId, Pool};
 use crate::stats::Statistics;
 use crate::structures::{FlowTable, Identity};
@@ -33,7 +32,8 @@ pub(super) struct HostTable {
     pub(super) first: usize,
     overflow: usize,
     by: HostBy,
-    hasher: SipHasher13,
+    /// What hashes hosts, with its key.
+    hasher: Sip,
     /// The classes by host, counted from the template's first.
     classes: FlowTable,
     ages: Ages,
@@ -55,7 +55,7 @@ impl HostTable {
             first: place(template.class),
             overflow: place(template.overflow),
             by: template.by,
-            hasher: SipHasher13::new_with_keys(seed, !seed),
+            hasher: Sip::new([seed, !seed]),
             classes: FlowTable::new(count, seed),
             ages: Ages::new(count),
             occupants: vec![Occupant::default(); count as usize].into(),
@@ -77,7 +77,7 @@ impl HostTable {
         let Some(host) = self.by.host(&pool[id], pool.headers(id)) else {
             return self.overflow;
         };
-        let identity = self.classes.identity(self.by.hash(&host, &self.hasher));
+        let identity = self.classes.identity(self.by.hash(&host, self.hasher));
         match self.classes.find(identity) {
             Some(class) => {
                 self.ages.renew(class);
@@ -137,7 +137,7 @@ impl HostTable {
 
     #[cfg(test)]
     pub(super) fn bucket_of(&self, host: &Host) -> usize {
-        self.bucket(self.classes.identity(self.by.hash(host, &self.hasher)))
+        self.bucket(self.classes.identity(self.by.hash(host, self.hasher)))
     }
 
     pub(super) fn holder(&self, place: usize) -> Holder<'_> {

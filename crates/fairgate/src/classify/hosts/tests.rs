@@ -11,7 +11,7 @@ use super::*;
 use crate::classify::{Classifier, Filter, Match};
 use crate::discipline::{Discipline, Node, Verdict};
 use crate::error::ConfigError;
-use crate::flow::FlowKey;
+use crate::flow::{FlowKey, Sip};
 use crate::packet::{ClassId, Packet};
 use crate::rounds::drr_classes::{ClassConfig, Config, DrrClasses};
 use crate::slot::Slot;
@@ -289,8 +289,8 @@ proptest! {
         let is_other = (0..6).any(|field| flips[field] && counts[field]) || has_other_mark;
         let hosts = (by.host(&packet(marks[1]), Some(&key)), by.host(&packet(marks[2]), Some(&other)));
         prop_assert_eq!(hosts.0 != hosts.1, is_other);
-        let hasher = siphasher::sip::SipHasher13::new_with_keys(1, 2);
-        let hash = |host: Option<Host>| by.hash(&host.unwrap(), &hasher);
+        let hasher = Sip::new([1, 2]);
+        let hash = |host: Option<Host>| by.hash(&host.unwrap(), hasher);
         prop_assert_eq!(hash(hosts.0) != hash(hosts.1), is_other);
     }
 
