@@ -14,7 +14,7 @@ TARGET = $${CARGO_TARGET_DIR:-$(CURDIR)/target}
 ENVIRONMENT = $(TARGET)/python
 RUST_VERSION = $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
-.PHONY: help demo debug-build test own-discipline bench figures verdicts lint rust-lint no-std package deny
+.PHONY: help demo debug-build test own-discipline bench figures peers verdicts lint rust-lint no-std package deny
 .PHONY: advisories pin-instructions
 .PHONY: semver msrv
 .PHONY: packages try-packages static unit
@@ -36,6 +36,7 @@ help:
 	@echo 'make wheel           the wheel of the Python package, in target/wheels'
 	@echo 'make bench           all benchmarks; see docs/performance.md'
 	@echo 'make figures         run all benchmarks of one build, write docs/performance.md; needs root'
+	@echo 'make peers           the schedulers of dummynet, of a checkout DIR=, beside ours; writes there, too'
 	@echo 'make verdicts        run all experiments, write their verdicts into docs/experiments/verdicts.csv'
 	@echo 'make verdicts-live   the same with real traffic, as root: an hour, in which nothing else should run'
 	@echo 'make install         the program, its manual pages, the C library; DESTDIR=, PREFIX=, LIBDIR='
@@ -140,6 +141,11 @@ bench:
 # On a machine that does nothing else. QUICK=1 tries it in a few minutes and writes to the target folder.
 figures: tools
 	cargo run --quiet -p fairgate-evidence -- figures $(if $(filter-out 0,$(QUICK)),--quick)
+
+# DIR is a checkout of dummynet, whose schedulers are measured beside ours.
+peers:
+	$(if $(DIR),,$(error DIR is missing: `make peers DIR=dummynet` with a checkout of dummynet's sources))
+	cargo run --quiet -p fairgate-evidence -- figures --peers "$(abspath $(DIR))"
 
 # Exit code 1 says that a claim does not hold. qfq-table3 and qfq-fig9 are judged by times: nothing else
 # should run then.

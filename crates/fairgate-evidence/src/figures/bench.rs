@@ -157,17 +157,30 @@ impl Bench {
         Ok(text)
     }
 
-    fn run(&self, command: &mut Command) -> Result<String> {
+    /// Runs a program. Returns what it prints.
+    pub(crate) fn run(&self, command: &mut Command) -> Result<String> {
+        self.both(command).map(|[printed, _]| printed)
+    }
+
+    /// Runs a program. Returns what it says on standard error.
+    pub(crate) fn said(&self, command: &mut Command) -> Result<String> {
+        self.both(command).map(|[_, said]| said)
+    }
+
+    fn both(&self, command: &mut Command) -> Result<[String; 2]> {
         let output = command
             .current_dir(&self.root)
             .stdin(Stdio::null())
             .output()
             .map_err(|error| format!("{command:?}: {error}"))?;
-        let [said, errors] =
+        let [printed, said] =
             [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-        match output.status.success() && !errors.contains("SKIPPED") {
-            true => Ok(said),
-            false => Err(format!("{command:?} failed ({}):\n{errors}{said}", output.status)),
+        match output.status.success() && !said.contains("SKIPPED") {
+            true => Ok([printed, said]),
+            false => Err(format!(
+                "{command:?} failed ({}):\n{said}{printed}",
+                output.status
+            )),
         }
     }
 }

@@ -6,6 +6,7 @@
 //!     criterion  what criterion measured, from its files
 //!     columns    tables that benchmarks print as text
 //!     markdown   tables as Markdown
+//!   peers      dummynet's schedulers beside ours: `make peers`
 //!   machine    what it was measured on, with date and commit
 //!   document   puts each block between its markers
 //! ```
@@ -23,6 +24,7 @@ mod criterion;
 mod document;
 mod machine;
 mod markdown;
+mod peers;
 mod sections;
 
 use std::path::{Path, PathBuf};
@@ -33,8 +35,9 @@ use bench::Bench;
 /// What goes wrong here is told to whoever typed the command, and to nobody else.
 type Result<T> = std::result::Result<T, String>;
 
-/// Runs everything. Returns the path of the document. With `is_quick`, that is in the target folder.
-pub(crate) fn write(is_quick: bool) -> Result<PathBuf> {
+/// Runs everything, or with a checkout of dummynet what is beside it. Returns the path of the document. With
+/// `is_quick`, that is in the target folder.
+pub(crate) fn write(is_quick: bool, dummynet: Option<&Path>) -> Result<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let target = env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), PathBuf::from);
     let bench = Bench::new(root.clone(), target.join("figures"), is_quick)?;
@@ -43,14 +46,10 @@ pub(crate) fn write(is_quick: bool) -> Result<PathBuf> {
 
     // Before anything takes time.
     document::check(&text, &sections::blocks())?;
-    bench.check()?;
-    let head = machine::head(&bench)?;
-    bench.build()?;
-
-    let mut blocks = vec![("head", head)];
-    for section in sections::ALL {
-        blocks.extend((section.measure)(&bench)?);
-    }
+    let blocks = match dummynet {
+        Some(checkout) => vec![("peers", peers::measure(&bench, checkout)?)],
+        None => all_blocks(&bench)?,
+    };
     let path = match is_quick {
         true => bench.folder().join("performance.md"),
         false => performance,
@@ -58,6 +57,19 @@ pub(crate) fn write(is_quick: bool) -> Result<PathBuf> {
     let filled = document::fill(&text, &blocks)?;
     fs::write(&path, filled).map_err(|error| format!("{}: {error}", path.display()))?;
     Ok(path)
+}
+
+/// Measures everything but the peers.
+fn all_blocks(bench: &Bench) -> Result<Vec<(&'static str, String)>> {
+    bench.check()?;
+    let head = machine::head(bench)?;
+    bench.build()?;
+
+    let mut blocks = vec![("head", head)];
+    for section in sections::ALL {
+        blocks.extend((section.measure)(bench)?);
+    }
+    Ok(blocks)
 }
 
 fn read(path: &Path) -> Result<String> {

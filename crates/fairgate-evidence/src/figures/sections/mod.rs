@@ -59,8 +59,11 @@ pub(crate) const ALL: [Section; 6] = [
     },
 ];
 
-/// The names of all blocks.
+/// The names of all blocks. That of the peers is measured alone.
 pub(crate) fn blocks() -> Vec<&'static str> {
     let of_sections = ALL.iter().flat_map(|section| section.blocks);
-    ["head"].into_iter().chain(of_sections.copied()).collect()
+    ["head", "peers"]
+        .into_iter()
+        .chain(of_sections.copied())
+        .collect()
 }
