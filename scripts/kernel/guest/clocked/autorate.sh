@@ -58,8 +58,8 @@ paced "$inner > 1000" 'packets that are counted through all changes'
 figure "packets through all changes: $inner; $(grep -oE '"longest_pause_us":[0-9.]+' /run/flat | tail -n 1)"
 ends
 
-# The rates rise while the line takes more, and pings stay short. The line has no limit here. A debug kernel is
-# too slow to fill it.
+# The rates rise while the line takes more, and pings stay short. The line has no limit here. A debug kernel
+# is too slow to fill it.
 is_debug && { figure 'rates by pings are not judged'; exit 0; }
 rm /run/rates.txt
 sed -i "s/^file = .*/reflectors = [\"$here\"]/" /run/home.toml
