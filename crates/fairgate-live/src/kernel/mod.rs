@@ -16,6 +16,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::attach::Lock;
 use crate::backend::Choice;
+use crate::clock;
 use crate::config::{End, Plan};
 use crate::error::LiveError;
 use crate::fitness;
@@ -114,7 +115,12 @@ impl KernelRun {
         loop {
             let signals = self.signals.as_ref().expect("signals are watched before");
             let mut watched = [PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
-            match poll(&mut watched, PollTimeout::from(LOOK)) {
+            let until_sample = self.shared.look_at_estimators().map_or(LOOK, |due| {
+                // Not before it is due.
+                let millis = due.nanos_since(clock::now()).div_ceil(1_000_000);
+                u16::try_from(millis).unwrap_or(LOOK)
+            });
+            match poll(&mut watched, PollTimeout::from(LOOK.min(until_sample))) {
                 Ok(_) | Err(Errno::EINTR) => {}
                 Err(errno) => return Err(LiveError::system("waiting for a signal")(errno)),
             }

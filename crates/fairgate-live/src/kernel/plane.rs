@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use fairgate::Time;
 use fairgate_config::{Memory, Problem};
-use fairgate_kernel::client::{Failed, Reader};
+use fairgate_kernel::client::{Contents, Failed, Reader};
 use fairgate_run_api::{Detail, FlowOrder, FlowsStatus, Mistake, ProcessorStatus, Recorder, Refused, Status};
 
 use super::attach::Attached;
@@ -23,7 +23,7 @@ use crate::plane::{Changed, Kind, Plane};
 use crate::pulse::{Beat, Heart};
 use crate::rate::RateWindow;
 use crate::status::delays::Delays;
-use crate::status::{Board, DirectionReading, Recording, RunReading, status_of};
+use crate::status::{Board, DirectionReading, Estimators, Recording, RunReading, TreeReading, status_of};
 use crate::tally::Tally;
 
 /// How often a recording tries to read the kernel, and how long it waits in between.
@@ -48,6 +48,7 @@ struct InKernel {
     attached: Attached,
     reader: Reader,
     sent: [Sent; 2],
+    estimators: [Estimators; 2],
 }
 
 /// What a direction has sent.
@@ -67,6 +68,59 @@ impl InKernel {
             false => Beat::Alive,
         }
     }
+
+    /// Returns what the kernel says of a direction. `None` if it has no tree.
+    fn read(&mut self, side: usize) -> Option<Result<Contents, Failed>> {
+        let place = self.attached.place(side)?;
+        Some(self.reader.read(place.index, place.handle))
+    }
+
+    /// Returns the tree of a direction, if the kernel can be asked for it.
+    fn tree(&mut self, side: usize) -> Option<TreeReading> {
+        let contents = self.read(side)?.ok()?;
+        Some(reading::direction(["", ""], clock::now(), Some(contents)).tree)
+    }
+
+    /// Takes the samples that are due. Those of a tree that can't be read wait.
+    fn look_at_estimators(&mut self) {
+        for side in 0..2 {
+            let now = clock::now();
+            if self.estimators[side].due().is_some_and(|due| due <= now)
+                && let Some(tree) = self.tree(side)
+            {
+                while self.estimators[side].due().is_some_and(|due| due <= now) {
+                    self.estimators[side].look_at(&tree, now);
+                }
+            }
+        }
+    }
+
+    /// Notes what was sent until now, because the trees are going to change.
+    fn hold_estimators(&mut self) {
+        for side in 0..2 {
+            if self.estimators[side].due().is_some()
+                && let Some(tree) = self.tree(side)
+            {
+                self.estimators[side].hold(&tree);
+            }
+        }
+    }
+
+    /// Goes on with the estimators of a changed plan.
+    fn change_estimators(&mut self, plan: &Plan) {
+        for side in 0..2 {
+            self.estimators[side].change_to(&mut estimators_of(plan, side), clock::now());
+            if self.estimators[side].due().is_some()
+                && let Some(tree) = self.tree(side)
+            {
+                self.estimators[side].resume(&tree);
+            }
+        }
+    }
+}
+
+fn estimators_of(plan: &Plan, side: usize) -> Estimators {
+    Estimators::of(&plan.queues[side])
 }
 
 impl Sent {
@@ -84,6 +138,7 @@ impl Shared {
                 attached,
                 reader: Reader::open()?,
                 sent: Default::default(),
+                estimators: [0, 1].map(|side| estimators_of(plan, side)),
             })),
             tally: Tally::default(),
             board: Board::default(),
@@ -121,6 +176,14 @@ impl Shared {
         Ok(has_panicked)
     }
 
+    /// Takes samples of estimators, and returns when the next one is due.
+    pub(super) fn look_at_estimators(&self) -> Option<Time> {
+        let mut kernel = self.kernel();
+        let kernel = kernel.as_mut()?;
+        kernel.look_at_estimators();
+        kernel.estimators.iter().filter_map(Estimators::due).min()
+    }
+
     /// Takes the trees away. Nobody can ask the run any more.
     pub(super) fn detach(&self) -> Result<(), Failed> {
         match self.kernel().take() {
@@ -144,19 +207,15 @@ impl Shared {
         let kernel = kernel.as_mut().ok_or(Refused::Ended)?;
         let ends = plan.ends.each_ref().map(|end| end.title());
         let mut direction = |side: usize| -> Result<DirectionReading, Refused> {
-            let contents = match kernel.attached.place(side) {
-                Some(place) => {
-                    let read = kernel.reader.read(place.index, place.handle);
-                    Some(read.map_err(|failed| unread(ends[side], &failed))?)
-                }
-                None => None,
-            };
+            let contents = kernel.read(side).transpose();
+            let contents = contents.map_err(|failed| unread(ends[side], &failed))?;
             let now = clock::now();
             let sent = contents
                 .as_ref()
                 .map_or(0, |contents| contents.counters.statistics.dequeued.bytes);
             let mut direction = reading::direction([ends[side], ends[1 - side]], now, contents);
             direction.rate_bps = kernel.sent[side].rate(now, sent);
+            direction.rates = kernel.estimators[side].rates();
             Ok(direction)
         };
         Ok(RunReading {
@@ -217,6 +276,7 @@ impl Shared {
         }
         let mut kernel = self.kernel();
         let kernel = kernel.as_mut().ok_or(ReloadError::Ended)?;
+        kernel.hold_estimators();
         let changed = kernel.attached.change(running, plan);
         const HELP: &str = "nothing was changed; choose another discipline, or run in user space";
         let counters = changed.map_err(|(side, failed)| match mistake(plan, side, &failed, HELP) {
@@ -226,6 +286,7 @@ impl Shared {
                 said: failed.to_string(),
             },
         })?;
+        kernel.change_estimators(plan);
         let pause = counters.iter().map(|counters| counters.change_ns).max();
         Ok(Changed {
             pause: Duration::from_nanos(pause.unwrap_or_default()),

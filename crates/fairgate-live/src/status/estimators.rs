@@ -6,7 +6,8 @@
 //!
 //! What a class has sent is what the leaves below it have sent. Counters are only compared with themselves,
 //! so it does not matter since when a discipline counts. A sample is taken between two turns of the loop. If
-//! there are many estimators, several turns take it, and packets pass between them.
+//! there are many estimators, several turns take it, and packets pass between them. Where the kernel forwards,
+//! a sample is taken of what was read of the whole tree.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,6 +16,8 @@ use std::sync::Arc;
 use fairgate::classify::{Holder, Host};
 use fairgate::{Count, Discipline, Time};
 use fairgate_config::{Estimator, Spec};
+
+use crate::status::reading::TreeReading;
 
 /// About how many disciplines are read between two looks at packets. It takes some microseconds.
 const STEP: usize = 64;
@@ -42,7 +45,7 @@ pub(crate) struct Estimators {
 
 /// A discipline or a class with an estimator.
 #[derive(Debug)]
-struct Estimated {
+pub(crate) struct Estimated {
     /// The numbers of the classes that lead to it. The last one is that of the class.
     path: Vec<u32>,
     is_class: bool,
@@ -54,9 +57,22 @@ struct Estimated {
     leaves: Option<Vec<Range<usize>>>,
 }
 
+/// A tree whose counters are read.
+pub(crate) trait Counted {
+    /// Reads what was sent at a place, at most about `left` disciplines. Returns `None` if there is more to
+    /// read.
+    fn read(&self, place: &Estimated, progress: &mut Progress, left: &mut usize) -> Option<Sent>;
+
+    fn read_whole(&self, place: &Estimated) -> Sent {
+        let mut left = usize::MAX;
+        self.read(place, &mut Progress::default(), &mut left)
+            .unwrap_or_default()
+    }
+}
+
 /// How far a sample is read.
 #[derive(Default)]
-struct Progress {
+pub(crate) struct Progress {
     meter: usize,
     /// The range of leaves, and the number of its leaves that are read.
     range: usize,
@@ -86,7 +102,7 @@ struct Average {
 
 /// What a discipline has sent.
 #[derive(Clone, Copy, Default)]
-struct Sent {
+pub(crate) struct Sent {
     count: Count,
     /// The host that has its class, and what was sent since it got the class.
     host: Option<(Host, Count)>,
@@ -203,7 +219,7 @@ impl Estimators {
 
     /// Takes a sample, if it is time. Call it before each turn.
     #[inline]
-    pub(crate) fn look_at(&mut self, root: &dyn Discipline, now: Time) {
+    pub(crate) fn look_at(&mut self, root: &(impl Counted + ?Sized), now: Time) {
         if now >= self.due {
             self.go_on(root, now);
         }
@@ -217,7 +233,7 @@ impl Estimators {
 
     /// Reads more of the sample that is due.
     #[cold]
-    fn go_on(&mut self, root: &dyn Discipline, now: Time) {
+    fn go_on(&mut self, root: &(impl Counted + ?Sized), now: Time) {
         if !self.has_begun {
             self.begin(now);
             self.resume(root);
@@ -232,7 +248,7 @@ impl Estimators {
                 return;
             }
             let place = &self.places[self.progress.meter];
-            if let Some(sent) = place.read(root, &mut self.progress, &mut left) {
+            if let Some(sent) = root.read(place, &mut self.progress, &mut left) {
                 meter.sample(sent, now, &place.estimator);
                 self.progress = Progress {
                     meter: self.progress.meter + 1,
@@ -258,20 +274,20 @@ impl Estimators {
     }
 
     /// Notes what was sent until now, because the tree is going to change.
-    pub(crate) fn hold(&mut self, root: &dyn Discipline) {
+    pub(crate) fn hold(&mut self, root: &(impl Counted + ?Sized)) {
         if !self.has_begun {
             return;
         }
         for (meter, place) in self.meters.iter_mut().zip(self.places.iter()) {
-            meter.held = meter.take(place.read_whole(root));
+            meter.held = meter.take(root.read_whole(place));
         }
         self.progress = Progress::default();
     }
 
     /// Goes on with the counters of a tree that was changed.
-    pub(crate) fn resume(&mut self, root: &dyn Discipline) {
+    pub(crate) fn resume(&mut self, root: &(impl Counted + ?Sized)) {
         for (meter, place) in self.meters.iter_mut().zip(self.places.iter()) {
-            let sent = place.read_whole(root);
+            let sent = root.read_whole(place);
             meter.before = sent.count;
             meter.host = sent.host.map(|(host, _)| host);
         }
@@ -319,13 +335,15 @@ impl Estimated {
     fn key(&self) -> (&[u32], bool) {
         (&self.path, self.is_class)
     }
+}
 
-    /// Reads what was sent, at most about `left` disciplines. Returns `None` if there is more to read.
-    fn read(&self, root: &dyn Discipline, progress: &mut Progress, left: &mut usize) -> Option<Sent> {
-        let Some(ranges) = &self.leaves else {
+/// The running tree, on the forwarding thread.
+impl Counted for dyn Discipline {
+    fn read(&self, place: &Estimated, progress: &mut Progress, left: &mut usize) -> Option<Sent> {
+        let Some(ranges) = &place.leaves else {
             *left = left.saturating_sub(1);
             let mut sent = Sent::default();
-            descend(root, Holder::Anyone, &self.route, &mut |discipline, holder| {
+            descend(self, Holder::Anyone, &place.route, &mut |discipline, holder| {
                 let statistics = discipline.statistics();
                 sent.count = statistics.dequeued;
                 if let Holder::Host(tenant) = holder {
@@ -340,7 +358,7 @@ impl Estimated {
             if start == end && end < range.end {
                 return None;
             }
-            descend(root, Holder::Anyone, &self.route, &mut |discipline, _| {
+            descend(self, Holder::Anyone, &place.route, &mut |discipline, _| {
                 discipline.visit_classes_at(start..end, &mut |class| {
                     progress.sum += class.discipline.statistics().dequeued;
                 });
@@ -357,11 +375,23 @@ impl Estimated {
             host: None,
         })
     }
+}
 
-    fn read_whole(&self, root: &dyn Discipline) -> Sent {
-        let mut left = usize::MAX;
-        self.read(root, &mut Progress::default(), &mut left)
-            .unwrap_or_default()
+/// What was read of a whole tree. A host that gets the class of another goes on with its average.
+impl Counted for TreeReading {
+    fn read(&self, place: &Estimated, _: &mut Progress, _: &mut usize) -> Option<Sent> {
+        let count = match &place.leaves {
+            None => self.node_at(&place.path).map(|node| node.statistics.dequeued),
+            // An inner class has no discipline, but a state.
+            Some(_) => place.path.split_last().and_then(|(minor, above)| {
+                let states = &self.node_at(above)?.class_states;
+                states.iter().find(|class| class.minor == *minor).map(|class| class.sent)
+            }),
+        };
+        Some(Sent {
+            count: count.unwrap_or_default(),
+            host: None,
+        })
     }
 }
 

@@ -182,6 +182,17 @@ impl TreeReading {
         }
     }
 
+    /// Returns the discipline to which these class numbers lead.
+    pub(crate) fn node_at(&self, path: &[u32]) -> Option<&NodeReading> {
+        let mut place = 0;
+        for (above, class) in path.iter().enumerate() {
+            let below = self.nodes.get(place + 1..)?.iter();
+            let mut of_branch = below.take_while(|node| node.depth > above);
+            place += 1 + of_branch.position(|node| node.depth == above + 1 && node.class == Some(*class))?;
+        }
+        self.nodes.get(place)
+    }
+
     /// Returns what was read elsewhere: disciplines, each before the disciplines in its classes.
     pub(crate) fn of_nodes(nodes: Vec<NodeReading>) -> TreeReading {
         TreeReading {

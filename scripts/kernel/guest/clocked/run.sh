@@ -19,6 +19,7 @@ default = 20
 [[queue.up.class]]
 id = 1
 rate = "20mbit"
+estimator = "250ms 8s"
 
 [[queue.up.class]]
 id = 10
@@ -42,6 +43,7 @@ protocol = "icmp"
 discipline = "tbf"
 rate = "30mbit"
 burst = "20kb"
+estimator = "250ms 8s"
 inner = { discipline = "fifo" }
 END
 . /a_run.sh
@@ -74,13 +76,16 @@ rates=$(tcp 1M)
 figure "Mbit/s of TCP into and out of an interface shaped to 30 and 20: $rates"
 has '"from":"vb","to":"host"' '"from":"host","to":"vb"' '"discipline":"htb","class":null' \
     '"discipline":"fq_codel","class":10' '"discipline":"sfq","class":20' '"p99_us":[0-9]*[1-9]'
+estimated='"estimated":\{"rate_bps":[1-9][0-9]+,' of_class='"estimated_classes":\[\{"class":1,"rate_bps":[1-9][0-9]+,'
+has "$estimated" "$of_class"
+figure "$(grep -oE "$estimated" /run/flat) $(grep -oE "$of_class" /run/flat)"
 into=$(sent 1) out=$(sent 2)
 holds "$into > 200 && $out > 200" 'packets in each direction'
 figure "packets into and out of it: $into $out"
 
 # A change keeps what was counted.
 asked class change 20 rate=4mbit ceil=4mbit --from host
-has '"revision":1,' '"applied":1,"refused":0'
+has '"revision":1,' '"applied":1,"refused":0' "$estimated" "$of_class"
 holds "$(sent 2) >= $out" 'packets after a change'
 holds "$(of '"sfq","class":20' dequeued) > 200" 'packets of a class after a change'
 tcp 256K > /run/rates

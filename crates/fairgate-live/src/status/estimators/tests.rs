@@ -310,6 +310,35 @@ fn a_host_that_gets_a_class_begins_at_0() {
     assert_eq!(said(&estimators)[&(vec![1], true)].0, 100);
 }
 
+/// In the kernel only what was read is at hand: leaves, a class above leaves, a tree in a class.
+#[test]
+fn what_was_read_of_a_tree_counts_as_the_tree_does() {
+    let spec = spec(
+        "htb default=20 estimator=1s,8s { 1 rate=1gbit estimator=1s,8s { 10 rate=1gbit estimator=1s,8s / drr \
+         handle=1 default=3 { 3 / fifo estimator=1s,8s }; 20 rate=1gbit estimator=1s,8s / fifo } }",
+    );
+    let (mut tree, mut here) = (Tree::new(&spec), Estimators::of(&spec));
+    let mut there = Estimators::of(&spec);
+    for second in 0..6 {
+        let now = Time::from_secs(second);
+        tree.look(&mut here, now);
+        there.look_at(&TreeReading::of(&*tree.root), now);
+        assert_eq!(said(&here), said(&there));
+        tree.send(10, 700, second as usize);
+        tree.send(20, 300, 2);
+        if second == 3 {
+            there.hold(&TreeReading::of(&*tree.root));
+            there.resume(&TreeReading::of(&*tree.root));
+        }
+    }
+    let rates = said(&here);
+    assert_eq!(rates.len(), 5);
+    assert!(rates.values().all(|(bytes, _)| *bytes > 0), "{rates:?}");
+    let bytes = |path: &[u32], is_class| rates[&(path.to_vec(), is_class)].0;
+    assert_eq!(bytes(&[], false), bytes(&[1], true));
+    assert_eq!(bytes(&[10], true), bytes(&[10, 3], false));
+}
+
 #[test]
 fn workers_are_added_up() {
     let spec = spec("tbf rate=1gbit burst=10kb estimator=1s,8s / fq_codel estimator=1s,8s");
