@@ -14,7 +14,8 @@ TARGET = $${CARGO_TARGET_DIR:-$(CURDIR)/target}
 ENVIRONMENT = $(TARGET)/python
 RUST_VERSION = $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
-.PHONY: help demo debug-build test own-discipline bench figures peers verdicts lint rust-lint no-std package deny
+.PHONY: help demo debug-build test own-discipline bench figures peers verdicts
+.PHONY: lint rust-lint no-std package deny
 .PHONY: advisories pin-instructions
 .PHONY: semver msrv
 .PHONY: packages try-packages static unit

@@ -6,8 +6,8 @@
 //!
 //! What a class has sent is what the leaves below it have sent. Counters are only compared with themselves,
 //! so it does not matter since when a discipline counts. A sample is taken between two turns of the loop. If
-//! there are many estimators, several turns take it, and packets pass between them. Where the kernel forwards,
-//! a sample is taken of what was read of the whole tree.
+//! there are many estimators, several turns take it, and packets pass between them. Where the kernel
+//! forwards, a sample is taken of what was read of the whole tree.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -16,8 +16,6 @@ use std::sync::Arc;
 use fairgate::classify::{Holder, Host};
 use fairgate::{Count, Discipline, Time};
 use fairgate_config::{Estimator, Spec};
-
-use crate::status::reading::TreeReading;
 
 /// About how many disciplines are read between two looks at packets. It takes some microseconds.
 const STEP: usize = 64;
@@ -122,6 +120,13 @@ struct WorkerRates {
     places: Arc<[Estimated]>,
     /// The rate of each place.
     rates: Vec<EstimatedRate>,
+}
+
+impl Sent {
+    /// What was sent, whoever has the class.
+    pub(super) fn of(count: Count) -> Sent {
+        Sent { count, host: None }
+    }
 }
 
 impl Average {
@@ -335,6 +340,16 @@ impl Estimated {
     fn key(&self) -> (&[u32], bool) {
         (&self.path, self.is_class)
     }
+
+    /// The numbers of the classes that lead to it.
+    pub(super) fn path(&self) -> &[u32] {
+        &self.path
+    }
+
+    /// Whether it is a class that has no discipline, but classes below it.
+    pub(super) fn is_inner(&self) -> bool {
+        self.leaves.is_some()
+    }
 }
 
 /// The running tree, on the forwarding thread.
@@ -370,28 +385,7 @@ impl Counted for dyn Discipline {
                 progress.read = 0;
             }
         }
-        Some(Sent {
-            count: progress.sum,
-            host: None,
-        })
-    }
-}
-
-/// What was read of a whole tree. A host that gets the class of another goes on with its average.
-impl Counted for TreeReading {
-    fn read(&self, place: &Estimated, _: &mut Progress, _: &mut usize) -> Option<Sent> {
-        let count = match &place.leaves {
-            None => self.node_at(&place.path).map(|node| node.statistics.dequeued),
-            // An inner class has no discipline, but a state.
-            Some(_) => place.path.split_last().and_then(|(minor, above)| {
-                let states = &self.node_at(above)?.class_states;
-                states.iter().find(|class| class.minor == *minor).map(|class| class.sent)
-            }),
-        };
-        Some(Sent {
-            count: count.unwrap_or_default(),
-            host: None,
-        })
+        Some(Sent::of(progress.sum))
     }
 }
 

@@ -21,7 +21,7 @@ use crate::config::Plan;
 use crate::direction::{Counters, Direction};
 use crate::nat::Translations;
 use crate::status::autorate::Board;
-use crate::status::estimators::Rates;
+use crate::status::estimators::{Counted, Estimated, Progress, Rates, Sent as Counts};
 
 /// The longest time for which a step goes on to another discipline.
 pub(crate) const STEP: Duration = Duration::from_micros(100);
@@ -236,6 +236,23 @@ impl TreeReading {
             is_over,
         };
         walk.go_on(root, &mut step)
+    }
+}
+
+/// For estimators, where the kernel forwards. A host that gets the class of another goes on with its average.
+impl Counted for TreeReading {
+    fn read(&self, place: &Estimated, _: &mut Progress, _: &mut usize) -> Option<Counts> {
+        let count = match place.is_inner() {
+            false => self.node_at(place.path()).map(|node| node.statistics.dequeued),
+            true => place.path().split_last().and_then(|(minor, above)| {
+                let states = &self.node_at(above)?.class_states;
+                states
+                    .iter()
+                    .find(|class| class.minor == *minor)
+                    .map(|class| class.sent)
+            }),
+        };
+        Some(Counts::of(count.unwrap_or_default()))
     }
 }
 

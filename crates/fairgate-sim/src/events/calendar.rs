@@ -174,8 +174,8 @@ impl Calendar {
         self.nodes[head as usize].entry
     }
 
-    /// Makes slots half as wide as the mean time between events, `gap` ns, within a factor of two or so. Gives
-    /// what is refused then to `refused`.
+    /// Makes slots half as wide as the mean time between events, `gap` ns, within a factor of two or so.
+    /// Gives what is refused then to `refused`.
     pub(super) fn adapt(&mut self, gap: u64, now: u64, refused: impl FnMut(u128)) {
         let shift = (gap / 2).max(1).ilog2();
         if shift.abs_diff(self.shift) > 1 {

@@ -76,7 +76,8 @@ rates=$(tcp 1M)
 figure "Mbit/s of TCP into and out of an interface shaped to 30 and 20: $rates"
 has '"from":"vb","to":"host"' '"from":"host","to":"vb"' '"discipline":"htb","class":null' \
     '"discipline":"fq_codel","class":10' '"discipline":"sfq","class":20' '"p99_us":[0-9]*[1-9]'
-estimated='"estimated":\{"rate_bps":[1-9][0-9]+,' of_class='"estimated_classes":\[\{"class":1,"rate_bps":[1-9][0-9]+,'
+estimated='"estimated":\{"rate_bps":[1-9][0-9]+,'
+of_class='"estimated_classes":\[\{"class":1,"rate_bps":[1-9][0-9]+,'
 has "$estimated" "$of_class"
 figure "$(grep -oE "$estimated" /run/flat) $(grep -oE "$of_class" /run/flat)"
 into=$(sent 1) out=$(sent 2)

@@ -8,7 +8,11 @@ use crate::figures::markdown::{Table, digits, whole};
 
 /// Each with the seconds that the benchmark simulates.
 const TRAFFIC: [(&str, &str, f64); 4] = [
-    ("tcp", "10 TCP downloads (CUBIC), the whole protocol included", 10.0),
+    (
+        "tcp",
+        "10 TCP downloads (CUBIC), the whole protocol included",
+        10.0,
+    ),
     (
         "udp_constant",
         "10 UDP sources, constant, more than the link carries",

@@ -4,6 +4,7 @@ use fairgate::{ClassId, FlowKey, Packet, Pool};
 use proptest::prelude::*;
 
 use super::*;
+use crate::status::TreeReading;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -314,8 +315,9 @@ fn a_host_that_gets_a_class_begins_at_0() {
 #[test]
 fn what_was_read_of_a_tree_counts_as_the_tree_does() {
     let spec = spec(
-        "htb default=20 estimator=1s,8s { 1 rate=1gbit estimator=1s,8s { 10 rate=1gbit estimator=1s,8s / drr \
-         handle=1 default=3 { 3 / fifo estimator=1s,8s }; 20 rate=1gbit estimator=1s,8s / fifo } }",
+        "htb handle=1 default=20 estimator=1s,8s { 1 rate=1gbit estimator=1s,8s { 10 rate=1gbit \
+         estimator=1s,8s / drr handle=2 default=3 { 3 / fifo estimator=1s,8s }; 20 rate=1gbit \
+         estimator=1s,8s / fifo } }",
     );
     let (mut tree, mut here) = (Tree::new(&spec), Estimators::of(&spec));
     let mut there = Estimators::of(&spec);
