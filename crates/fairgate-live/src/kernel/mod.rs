@@ -8,6 +8,7 @@ mod reading;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
+use fairgate::Time;
 use fairgate_config::FileError;
 use fairgate_kernel::client::Failed;
 use fairgate_run_api::Status;
@@ -115,12 +116,8 @@ impl KernelRun {
         loop {
             let signals = self.signals.as_ref().expect("signals are watched before");
             let mut watched = [PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
-            let until_sample = self.shared.look_at_estimators().map_or(LOOK, |due| {
-                // Not before it is due.
-                let millis = due.nanos_since(clock::now()).div_ceil(1_000_000);
-                u16::try_from(millis).unwrap_or(LOOK)
-            });
-            match poll(&mut watched, PollTimeout::from(LOOK.min(until_sample))) {
+            let wait = wait(self.shared.look_at_estimators(), clock::now());
+            match poll(&mut watched, PollTimeout::from(wait)) {
                 Ok(_) | Err(Errno::EINTR) => {}
                 Err(errno) => return Err(LiveError::system("waiting for a signal")(errno)),
             }
@@ -159,6 +156,16 @@ impl KernelRun {
             Some(last) => Some(last.clone()),
             None => self.shared.status(fairgate_run_api::Detail::All).ok(),
         }
+    }
+}
+
+/// Returns how long nothing is looked at, ms: until the next sample of estimators is due. One that is due
+/// already waits for a tree that can't be read now.
+fn wait(next_sample: Option<Time>, now: Time) -> u16 {
+    let millis = next_sample.map(|due| due.nanos_since(now).div_ceil(1_000_000));
+    match millis.and_then(|millis| u16::try_from(millis).ok()) {
+        Some(millis @ 1..LOOK) => millis,
+        _ => LOOK,
     }
 }
 
@@ -235,5 +242,25 @@ fn gone(plan: &Plan, side: usize, failed: &Failed) -> LiveError {
     LiveError::QdiscGone {
         interface: plan.tree_at(side).to_owned(),
         said: failed.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_is_not_missed_and_one_that_waits_makes_no_haste() {
+        let (now, millis) = (Time::from_secs(5), 1_000_000);
+        for (due, waits) in [
+            (None, LOOK),
+            (Some(now + 20 * millis), 20),
+            (Some(now + 20 * millis + 1), 21),
+            (Some(now + 250 * millis), LOOK),
+            (Some(now), LOOK),
+            (Some(Time::from_secs(4)), LOOK),
+        ] {
+            assert_eq!(wait(due, now), waits, "{due:?}");
+        }
     }
 }
