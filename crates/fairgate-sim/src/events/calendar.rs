@@ -228,7 +228,7 @@ mod tests {
             let mut model = BTreeSet::new();
             let mut now = 0;
             for (ticket, (bits, removals, gap)) in (0..).zip(steps) {
-                let new = entry(now + (u64::from(ticket) * 0x9e37_79b9 & ((1 << bits) - 1)), ticket);
+                let new = entry(now + ((u64::from(ticket) * 0x9e37_79b9) & ((1 << bits) - 1)), ticket);
                 if calendar.insert(new, now) {
                     model.insert(new);
                 }
