@@ -1,6 +1,5 @@
-//! What the figures were measured on, when, and from which commit. Nothing that names a host or a folder.
+//! What the figures were measured on, and from which commit. Nothing that names a host, a folder or a day.
 
-use std::time::{SystemTime, UNIX_EPOCH};
 use std::{env, fs, thread};
 
 use crate::figures::Result;
@@ -15,9 +14,6 @@ pub(crate) fn head(bench: &Bench) -> Result<String> {
         .and_then(|text| model(&text));
     let model = model.unwrap_or(format!("a processor for {}", env::consts::ARCH));
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let seconds = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |time| time.as_secs());
     let commit = bench.output("git", &["rev-parse", "--short", "HEAD"])?;
     let changes = bench.output("git", &["status", "--porcelain", "--", ".", ":(exclude)docs"])?;
     let changed = if changes.trim().is_empty() {
@@ -26,7 +22,6 @@ pub(crate) fn head(bench: &Bench) -> Result<String> {
         ", with changes"
     };
     let mut table = Table::new(2, &["", ""]);
-    table.add(&["date", &date(seconds / 86_400)]);
     table.add(&["commit", &format!("{}{changed}", commit.trim())]);
     table.add(&["processor", &format!("{model}, {processors} of them")]);
     table.add(&["system", &format!("Linux {}", version(&kernel))]);
@@ -47,39 +42,9 @@ fn version(release: &str) -> &str {
     release.split(is_other).next().unwrap_or(release)
 }
 
-/// Days since 1970 as year, month and day (Hinnant, "chrono-compatible low-level date algorithms", 2013).
-fn date(days: u64) -> String {
-    // Years begin in March, so that the leap day is the last one. Day 0 is 0000-03-01.
-    let days = days + 719_468;
-    let (era, day) = (days / 146_097, days % 146_097);
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let (month, later) = if month < 10 {
-        (month + 3, 0)
-    } else {
-        (month - 9, 1)
-    };
-    format!("{:04}-{month:02}-{day:02}", era * 400 + year + later)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn days_are_dates() {
-        for (days, expected) in [
-            (0, "1970-01-01"),
-            (59, "1970-03-01"),
-            (11_016, "2000-02-29"),
-            (20_818, "2026-12-31"),
-            (20_819, "2027-01-01"),
-        ] {
-            assert_eq!(date(days), expected);
-        }
-    }
 
     #[test]
     fn a_kernel_is_its_version() {

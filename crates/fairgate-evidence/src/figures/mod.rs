@@ -7,7 +7,7 @@
 //!     columns    tables that benchmarks print as text
 //!     markdown   tables as Markdown
 //!   peers      dummynet's schedulers beside ours: `make peers`
-//!   machine    what it was measured on, with date and commit
+//!   machine    what it was measured on, with the commit
 //!   document   puts each block between its markers
 //! ```
 //!
