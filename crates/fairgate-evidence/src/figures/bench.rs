@@ -147,7 +147,8 @@ impl Bench {
         command.args(arguments).envs(environment.iter().copied());
         let began = Instant::now();
         let text = self.run(&mut command)?;
-        println!(
+        // Standard output is for the result.
+        eprintln!(
             "{:>5} s  cargo {}",
             began.elapsed().as_secs(),
             arguments.join(" ")

@@ -65,6 +65,15 @@ pub(crate) fn fill(text: &str, blocks: &[(&str, String)]) -> Result<String> {
     Ok(filled)
 }
 
+/// Checks that each of these blocks was measured.
+pub(crate) fn check_measured(names: &[&str], blocks: &[(&str, String)]) -> Result<()> {
+    let is_measured = |name: &&&str| blocks.iter().any(|(other, _)| other == *name);
+    match names.iter().find(|name| !is_measured(name)) {
+        Some(name) => Err(format!("the block `{name}` was not measured")),
+        None => Ok(()),
+    }
+}
+
 fn pieces(text: &str) -> Result<Vec<Piece<'_>>> {
     let mut pieces = Vec::new();
     let mut open = None;
@@ -134,6 +143,12 @@ mod tests {
                 .unwrap_err()
                 .contains("more than once")
         );
+        assert!(
+            check_measured(&["a", "b"], &[("a", String::new())])
+                .unwrap_err()
+                .contains("`b` was not measured")
+        );
+        assert!(check_measured(&["a"], &[("a", String::new())]).is_ok());
     }
 
     #[test]

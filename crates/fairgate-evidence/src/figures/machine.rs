@@ -14,19 +14,23 @@ pub(crate) fn head(bench: &Bench) -> Result<String> {
         .and_then(|text| model(&text));
     let model = model.unwrap_or(format!("a processor for {}", env::consts::ARCH));
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let commit = bench.output("git", &["rev-parse", "--short", "HEAD"])?;
-    let changes = bench.output("git", &["status", "--porcelain", "--", ".", ":(exclude)docs"])?;
-    let changed = if changes.trim().is_empty() {
-        ""
-    } else {
-        ", with changes"
-    };
     let mut table = Table::new(2, &["", ""]);
-    table.add(&["commit", &format!("{}{changed}", commit.trim())]);
+    table.add(&["commit", &commit(bench)?]);
     table.add(&["processor", &format!("{model}, {processors} of them")]);
     table.add(&["system", &format!("Linux {}", version(&kernel))]);
     table.add(&["compiler", bench.output("rustc", &["--version"])?.trim()]);
     Ok(table.text())
+}
+
+/// The commit that is measured.
+pub(crate) fn commit(bench: &Bench) -> Result<String> {
+    let commit = bench.output("git", &["rev-parse", "--short", "HEAD"])?;
+    let changes = bench.output("git", &["status", "--porcelain", "--", ".", ":(exclude)docs"])?;
+    let changed = match changes.trim().is_empty() {
+        true => "",
+        false => ", with changes",
+    };
+    Ok(format!("{}{changed}", commit.trim()))
 }
 
 /// The model of the first processor in /proc/cpuinfo; `None` where the kernel does not tell.

@@ -68,6 +68,7 @@ fn all_blocks(bench: &Bench) -> Result<Vec<(&'static str, String)>> {
     let mut blocks = vec![("head", head)];
     for section in sections::ALL {
         blocks.extend((section.measure)(bench)?);
+        document::check_measured(section.blocks, &blocks)?;
     }
     Ok(blocks)
 }

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::figures::Result;
 use crate::figures::bench::Bench;
+use crate::figures::machine;
 use crate::figures::markdown::{Table, digits, whole};
 
 /// Where the schedulers are in a checkout. Other trees than dummynet's own have them at the second place.
@@ -47,9 +48,9 @@ type Times = Vec<Vec<[f64; 2]>>;
 /// Returns the block of the document.
 pub(crate) fn measure(bench: &Bench, checkout: &Path) -> Result<String> {
     let program = compile(bench, checkout)?;
+    let commit = machine::commit(bench)?;
     let mut rounds = Vec::new();
-    for round in 1..=ROUNDS {
-        println!("round {round} of {ROUNDS}");
+    for _ in 0..ROUNDS {
         let ours = bench.lab(&[
             "bench",
             "schedulers",
@@ -70,7 +71,7 @@ pub(crate) fn measure(bench: &Bench, checkout: &Path) -> Result<String> {
         }
         rounds.push(times);
     }
-    Ok(table(&rounds))
+    Ok(format!("{}\n\nOurs is commit {commit}.", table(&rounds)))
 }
 
 /// Compiles the harness. Returns the path of the program.

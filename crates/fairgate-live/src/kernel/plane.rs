@@ -78,7 +78,7 @@ impl InKernel {
     /// Returns the tree of a direction, if the kernel can be asked for it.
     fn tree(&mut self, side: usize) -> Option<TreeReading> {
         let contents = self.read(side)?.ok()?;
-        Some(reading::direction(["", ""], clock::now(), Some(contents)).tree)
+        Some(reading::tree(clock::now(), contents))
     }
 
     /// Takes the samples that are due. Those of a tree that can't be read wait.
@@ -88,9 +88,7 @@ impl InKernel {
             if self.estimators[side].due().is_some_and(|due| due <= now)
                 && let Some(tree) = self.tree(side)
             {
-                while self.estimators[side].due().is_some_and(|due| due <= now) {
-                    self.estimators[side].look_at(&tree, now);
-                }
+                self.estimators[side].look_at(&tree, now);
             }
         }
     }

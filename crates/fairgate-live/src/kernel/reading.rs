@@ -11,9 +11,34 @@ use crate::status::{ClassReadingOf, DirectionReading, NodeReading, Rates, TreeRe
 /// Returns the reading of a direction. `contents` is missing if it has no tree: its packets pass uncounted.
 pub(super) fn direction(ends: [&str; 2], now: Time, contents: Option<Contents>) -> DirectionReading {
     let contents = contents.unwrap_or_default();
-    let counters = contents.counters;
-    let mut nodes: Vec<NodeReading> = Vec::new();
+    let refused = contents.counters.refused.packets;
     let mut sojourn = no_sojourns();
+    for record in &contents.records {
+        if let Record::Sojourn { bucket, packets } = *record {
+            sojourn.saturating_record_n(middle(bucket.into()), packets);
+        }
+    }
+    let tree = tree(now, contents);
+    DirectionReading {
+        from: ends[0].to_owned(),
+        to: ends[1].to_owned(),
+        counters: Counters {
+            sent: sent(&tree.nodes[0], &sojourn),
+            no_frame: refused,
+            ..Counters::default()
+        },
+        rate_bps: 0.0,
+        in_line: 0,
+        missed: 0,
+        sojourn,
+        tree,
+        rates: Rates::default(),
+    }
+}
+
+/// Returns the disciplines and classes of a direction.
+pub(super) fn tree(now: Time, contents: Contents) -> TreeReading {
+    let mut nodes: Vec<NodeReading> = Vec::new();
     for record in contents.records {
         match record {
             Record::Node(node) => nodes.push(node_reading(*node)),
@@ -22,29 +47,13 @@ pub(super) fn direction(ends: [&str; 2], now: Time, contents: Option<Contents>) 
                     node.class_states.push(class_reading(class));
                 }
             }
-            Record::Sojourn { bucket, packets } => {
-                sojourn.saturating_record_n(middle(bucket.into()), packets);
-            }
+            Record::Sojourn { .. } => {}
         }
     }
     if nodes.is_empty() {
-        nodes.push(plain_fifo(now, &counters));
+        nodes.push(plain_fifo(now, &contents.counters));
     }
-    DirectionReading {
-        from: ends[0].to_owned(),
-        to: ends[1].to_owned(),
-        counters: Counters {
-            sent: sent(&nodes[0], &sojourn),
-            no_frame: counters.refused.packets,
-            ..Counters::default()
-        },
-        rate_bps: 0.0,
-        in_line: 0,
-        missed: 0,
-        sojourn,
-        tree: TreeReading::of_nodes(nodes),
-        rates: Rates::default(),
-    }
+    TreeReading::of_nodes(nodes)
 }
 
 /// Returns what has left the tree. The kernel reads the root and the sojourn times at the same moment.

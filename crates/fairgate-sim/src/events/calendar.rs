@@ -1,5 +1,5 @@
-//! The events of the near future: a calendar queue (Brown 1988) whose days are slots of a ring. Inserting an
-//! event and taking the next one take about twenty instructions each, however many wait.
+//! The events of the near future: a calendar queue (Brown 1988) whose days are slots of a ring. To insert an
+//! event, and to take the next one, costs the same however many wait.
 //!
 //! ```text
 //!   slots   [ . | a b | . | c | . | . | d | ... ]     by time: a slot is 2^shift ns long

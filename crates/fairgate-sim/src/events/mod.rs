@@ -36,7 +36,7 @@ const TIME_SHIFT: u32 = 72;
 const NOTHING: u128 = u128::MAX;
 
 /// After how many events the calendar is adapted to the time between them: a power of two.
-const EVENTS_BETWEEN: u64 = 1 << 12;
+const BEFORE_ADAPTING: u64 = 1 << 12;
 
 /// Converts a duration to a point in simulated time.
 pub(crate) fn time(duration: Duration) -> Time {
@@ -146,8 +146,9 @@ pub(crate) struct Events {
     next_ticket: u64,
     now: Time,
     end: Time,
-    /// The number of events that were taken, and the time when the calendar was looked at last.
+    /// The number of events that were taken.
     taken: u64,
+    /// When the calendar was adapted last.
     adapted_at: Time,
 }
 
@@ -170,6 +171,12 @@ impl Events {
             taken: 0,
             adapted_at: Time::ZERO,
         }
+    }
+
+    /// Returns the number of events that were taken.
+    #[inline]
+    pub(crate) fn taken(&self) -> u64 {
+        self.taken
     }
 
     /// Returns the time of the last event taken.
@@ -244,7 +251,7 @@ impl Events {
         }
         self.now = Time::from_nanos((first >> TIME_SHIFT) as u64);
         self.taken += 1;
-        if self.taken.is_multiple_of(EVENTS_BETWEEN) {
+        if self.taken.is_multiple_of(BEFORE_ADAPTING) {
             self.adapt();
         }
         Some(Event::unpack(first as u32 & ((1 << EVENT_BITS) - 1)))
@@ -255,7 +262,7 @@ impl Events {
     /// Adapts the calendar to the time between the last events.
     #[cold]
     fn adapt(&mut self) {
-        let gap = self.now.nanos_since(self.adapted_at) / EVENTS_BETWEEN;
+        let gap = self.now.nanos_since(self.adapted_at) / BEFORE_ADAPTING;
         self.adapted_at = self.now;
         let far = &mut self.far;
         self.near.adapt(gap, self.now.nanos(), |entry| far.insert(entry));

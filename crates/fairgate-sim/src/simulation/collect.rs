@@ -231,7 +231,7 @@ impl Simulation {
             duration_ns: self.schedule.duration.nanos(),
             measured_ns: self.window_ends().map(Time::nanos),
             interval_ns: self.schedule.interval,
-            events: self.events_taken,
+            events: self.events.taken(),
             packet_hops: self.network.hops,
             goodput_bps: (groups.iter().map(|group| group.goodput_bps)).fold(0, u64::saturating_add),
             jain: self.jain(&flows),

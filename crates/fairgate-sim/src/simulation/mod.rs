@@ -106,7 +106,6 @@ pub struct Simulation {
     /// How many places `flows` may have.
     most_places: u32,
     schedule: Schedule,
-    events_taken: u64,
     /// The time of the last event, and how many events had been taken with the first one of this time.
     before: Time,
     taken_before: u64,
@@ -183,7 +182,6 @@ impl Simulation {
             flows: LiveFlows::default(),
             most_places: life::most_places(scenario),
             schedule,
-            events_taken: 0,
             before: Time::ZERO,
             taken_before: 0,
             phase: Phase::Before,
@@ -228,7 +226,7 @@ impl Simulation {
                 Handled::Interval => progress(self.events.now()),
                 Handled::End => return self.over(),
             }
-            if self.events_taken.is_multiple_of(EVENTS_BETWEEN) && !go_on(self.events.now()) {
+            if self.events.taken().is_multiple_of(EVENTS_BETWEEN) && !go_on(self.events.now()) {
                 return Err(Error::Stopped {
                     at: self.events.now(),
                 });
@@ -240,12 +238,11 @@ impl Simulation {
     #[inline(always)]
     fn handle_next(&mut self) -> Result<Handled, Error> {
         let event = self.events.next().expect("the end is always scheduled");
-        self.events_taken += 1;
-        let now = self.events.now();
+        let (now, taken) = (self.events.now(), self.events.taken());
         if now != self.before {
             self.before = now;
-            self.taken_before = self.events_taken;
-        } else if self.events_taken - self.taken_before > MOST_AT_ONCE {
+            self.taken_before = taken;
+        } else if taken - self.taken_before > MOST_AT_ONCE {
             return Err(Error::StandsStill { at: now });
         }
         let mut handled = Handled::Event;
