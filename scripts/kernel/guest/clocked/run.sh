@@ -107,7 +107,11 @@ cp /run/before.toml /run/home.toml
 must_fail 'this process forwards' asked flows
 asked record --for 900ms > /run/record || { cat /run/record; fail 'nothing is recorded'; }
 
-# A panic of what reads the tree ends the reading and nothing else.
+# A panic of what reads the tree ends the reading and nothing else. Without estimators only who asks reads it.
+sed -i '/^estimator/d' /run/home.toml
+asked reload
+has '"discipline":"htb"'
+! grep estimated /run/flat || fail 'estimators are still there'
 mark panic
 echo tree > /sys/module/sch_fairgate/parameters/panic_in
 must_fail 'does not say what is in the queue' asked status
